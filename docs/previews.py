@@ -239,7 +239,7 @@ def captured(scene: Callable[[], Any], width: int = WIDTH) -> str:
         decide(result, ask=leave, show=lambda row: rows.append(str(row)), colour=False, width=width)
     except Undecided:
         shown = "\n".join(asked).replace(os.getcwd(), PLACE).strip("\n")
-        return re.sub(r"started on \S+ at \S+ UTC", "started on 2026-11-02 at 09:30:00 UTC", shown)
+        return re.sub(r"Started on \S+ at \S+ UTC", "Started on 2026-11-02 at 09:30:00 UTC", shown)
     raise AssertionError("nothing waited")
 
 

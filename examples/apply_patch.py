@@ -5,7 +5,7 @@ Prints:
     asks: update 'greeting.py'
       - print("hello")
       + print("hello, world")
-    asks again: what it would change is not as it was when it was shown: look again before you decide
+    asks again: what it would change has changed since it was shown: review it again before you decide
     # written by Ada
     print("hello, world")
     Done.

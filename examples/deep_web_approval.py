@@ -48,7 +48,7 @@ async def inbox(request: Request) -> Response:
         )
         for row in await office.inbox.list()
     ]
-    page = "".join(forms) or "<p>Nothing waits.</p>"
+    page = "".join(forms) or "<p>No pending requests.</p>"
     return HTMLResponse(f"<!doctype html><title>Approvals</title>{page}", headers=HEADERS)
 
 

@@ -6,7 +6,7 @@ Prints:
 
     paid: [60, 40]
     asks: 60, over the budget of 100 for 'amount' in this run
-    the model is told: this call was rejected once and nobody will be asked about it again; do not make it again
+    the model is told: this call was rejected once and is now denied; do not make it again
 """
 
 import asyncio

@@ -103,7 +103,7 @@ class TestConsole(DecisionDoorSuite):
         def ask(_prompt: str) -> str:
             waiting = [one for one in state.get_interruptions() if one.call not in state.undelivered.decisions]
             here = [one for one in waiting if one not in current]
-            if any(line.strip().startswith(("Refused", "Not one of")) for line in lines):  # nobody insists
+            if any(line.strip().startswith(("Invalid", "Unknown key")) for line in lines):  # nobody insists
                 raise EOFError
             if not here or here[0].digest != item.digest:  # somebody else's turn: it is left for later
                 current.extend(here[:1])
@@ -143,9 +143,9 @@ class TestConsole(DecisionDoorSuite):
     @staticmethod
     def refusal(said: str) -> Exception:
         for words, error in (
-            ("ran out of time", Expired),
+            ("has expired", Expired),
             ("cannot be decided by", NotAllowed),
-            ("Not one of these keys", NotPending),
+            ("Unknown key", NotPending),
         ):
             if words in said.replace("\n", " "):
                 return error(said)

@@ -34,12 +34,12 @@ def test_no_row_is_wider_than_the_screen_and_no_key_is_torn_from_its_word(previe
         rows = previews.captured(scene, width).splitlines()
         assert max(map(len, rows)) <= width
         rule, *keys = [row.strip() for row in rows[rows.index("", len(rows) - 6) + 1 :]]
-        assert rule.startswith("-- Here you decide")
+        assert rule.startswith("-- Your decision")
         assert all(len(choice.split(" ", 1)[0]) == 1 and " " in choice for row in keys for choice in row.split("  "))
 
 
 def test_a_stated_risk_is_shown(previews: ModuleType) -> None:
-    assert "  Its risk, as the tool states it: high" in previews.captured(previews.function).splitlines()
+    assert "  risk, as the tool states it: high" in previews.captured(previews.function).splitlines()
     assert "risk" not in previews.captured(previews.own_preview)
 
 

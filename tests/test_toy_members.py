@@ -155,7 +155,7 @@ async def test_a_toy_call_that_waits_is_superseded_by_the_next_message() -> None
     agent = Agent("desk", model=script([toy_call("c1", "boo")]), tools=[ToyTool(effects, needs_approval=True)])
     paused = await Runner.run(agent, "say boo", session=session)
     assert [item.arguments for item in paused.interruptions] == ['{"word": "boo"}']
-    said = {"type": "toy_call_output", "call_id": "c1", "output": "not executed: it still waits for a decision"}
+    said = {"type": "toy_call_output", "call_id": "c1", "output": "not executed: it still requires a decision"}
     assert paused.to_input_list()[-1] == said
     done = await Runner.run(agent, "never mind", session=session)
     assert done.final_output == "done: c1"

@@ -14,7 +14,8 @@ from pathlib import Path
 
 import pytest
 
-from tests.sources import TOGETHER, nodes, parsed
+from tests import strings
+from tests.sources import TOGETHER, parsed
 
 # Each file is parsed once, by whichever of them comes first.
 pytestmark = [pytest.mark.together(TOGETHER), pytest.mark.timeout(180)]
@@ -28,9 +29,21 @@ RIDDLES = re.compile(
     r"|counts no more|counts for nothing|put off|talked to|of ours|of yours|lets? run)\b",
     re.IGNORECASE,
 )
+# What the source says to users is free of these as well, which the manual may need for what a file or a clock does.
+SAID = re.compile(
+    r"\b((?:was|were) let run|br(?:oke|eaks?) the glass|says of itself|asked anew|decided before"
+    r"|on the word of|time is up|ran out of time|what came of it|it takes (?:a person|somebody|\d)"
+    r"|put away|puts them away|let (?:it )?go|is away|had it on the screen|taken up|took (?:it|the run) up"
+    r"|brought back from a copy|the first decision stands|says? who decides|waits? for (?:you|people|nobody))\b",
+    re.IGNORECASE,
+)
 CODE = re.compile(r"^```.*?^```$|`[^`\n]+`", re.MULTILINE | re.DOTALL)
 # Pages that a test or a tool writes, and those for whoever works on Keyturn.
 NOT_YET = {"design", "doors", "findings", "inside", "kinds", "previews", "probes"}
+# Rooms whose texts are still to be rewritten. Reports of the auditor name a law that was broken, event by event.
+ROOMS_NOT_YET = ("audit/", "directory/", "server/", "channels/")
+# Texts that are kept in stores, or compared with what is: a row of a review has its reason in this form.
+KEPT = {"somebody broke the glass and approved it alone; say whether that was right"}
 
 Named = ast.Module | ast.ClassDef | ast.FunctionDef | ast.AsyncFunctionDef
 
@@ -143,27 +156,34 @@ def test_exceptions_are_still_needed() -> None:
     assert set(EXCEPTIONS) <= known
 
 
-def texts() -> Iterator[tuple[str, str]]:
-    """What users read, and where: the manual without its code, and what the command line prints."""
+def manual() -> Iterator[tuple[str, str]]:
+    """The pages of the manual, without their code."""
     for page in [ROOT / "README.md", *sorted((ROOT / "docs").glob("*.md"))]:
         if page.stem not in NOT_YET:
             yield page.name, CODE.sub("", page.read_text(encoding="utf-8"))
-    for path in modules():
-        if relative(path).startswith("cli/"):
-            yield relative(path), "\n".join(printed(path))
 
 
-def printed(path: Path) -> Iterator[str]:
-    """Every text of a module but its docstrings."""
-    told = {id(node.value) for node in nodes(path) if isinstance(node, ast.Expr)}
-    for node in nodes(path):
-        if isinstance(node, ast.Constant) and isinstance(node.value, str) and id(node) not in told:
-            yield node.value
+def said() -> Iterator[tuple[str, str]]:
+    """What the source says to users: the command line, terminals, errors, requests."""
+    for each in strings.texts():
+        if not each.place.startswith(ROOMS_NOT_YET) and each.text not in KEPT:
+            yield each.place, each.text
 
 
 def test_what_users_read_is_in_the_words_of_the_trade() -> None:
-    found = [f"{place}: {word[0]}" for place, text in texts() for word in RIDDLES.finditer(text)]
+    found = [f"{place}: {word[0]}" for place, text in manual() for word in RIDDLES.finditer(text)]
+    found += [
+        f"{place}: {word[0]}" for place, text in said() for words in (RIDDLES, SAID) for word in words.finditer(text)
+    ]
     assert not found, "\n".join(["", *found, "", "Say who or what it is: a user, an approver, a pending request."])
+
+
+def test_the_texts_of_the_source_are_found() -> None:
+    kinds = {each.kind: each.text for each in strings.texts()}
+    assert set(kinds) == set(strings.KINDS.values())
+    written = {each.text for each in strings.texts()}
+    assert "approve a request, or every identical one with --alike: keyturn approve REQUEST" in written
+    assert "No pending requests." in written
 
 
 def test_a_riddle_is_found_out() -> None:

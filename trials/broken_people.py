@@ -61,7 +61,7 @@ OF_PEOPLE: list[Mutant] = [
     ),
     mutant(
         "what has begun is taken back",
-        "I2 what is begun is not taken back",
+        "I2 a started call cannot be withdrawn",
         Edit(beside.withdraw, "call is None or call.state not in READY", "call is None"),
         Moves(MOVES, {("started", "void"): "proposed"}),
     ),

@@ -33,7 +33,7 @@ LIMIT = 120.0
 _PATIENCE = 300.0
 _LINK = re.compile(r"http://localhost:\d+/enter#kt_\w+")
 _COLOUR = re.compile(r"\x1b\[[0-9;]*m")
-_UP, _WHOLE = "Keyturn: the model turns one key", "Ctrl-C ends it"
+_UP, _WHOLE = "Keyturn: the model turns one key", "Press Ctrl-C to stop"
 #: A stranger has none of these: no keys of providers, no screen for the demo's own browser, nothing of this program.
 _NOT_THEIRS = re.compile(
     r"DISPLAY|WAYLAND_.*|.*_API_KEY|KEYTURN_.*|DEMO_ONCE|PYTHONPATH|VIRTUAL_ENV|VENV|M.*FLAGS|MAKELEVEL"

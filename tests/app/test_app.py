@@ -319,7 +319,7 @@ async def test_a_fork_asks_again_and_leaves_the_other_alone(store: Any) -> None:
 async def test_an_agent_that_is_not_there_leaves_its_runs_to_others(store: Any, caplog: Any) -> None:
     run = await App([Desk().agent()], store, worker=False).start("ops", "go")
     async with App([Desk().agent("other")], store) as app:
-        await until(lambda: "cannot be taken up here" in caplog.text)
+        await until(lambda: "cannot be executed here" in caplog.text)
         assert (await app.get(run.id)).status == "running"
         with pytest.raises(AgentMissing):
             await app.start("ops", "go")

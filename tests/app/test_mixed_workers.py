@@ -24,7 +24,7 @@ async def test_a_run_that_one_worker_cannot_take_up_is_taken_up_by_another_at_on
     async with App([Agent("other", model=model("done"))], journal) as other:
         await other.at_work()
         run = await App([Agent("desk", model=model("done"))], journal, worker=False).start("desk", "go")
-        await until(lambda: "cannot be taken up here" in caplog.text)
+        await until(lambda: "cannot be executed here" in caplog.text)
         assert await journal.due() == [run.id]
         async with App([Agent("desk", model=model("done"))], journal) as desk:
             await desk.at_work()
@@ -55,13 +55,13 @@ async def test_an_approved_call_is_taken_up_at_once_where_only_another_worker_ca
         await old.at_work()
         [row] = await old.inbox.list()
         await old.inbox.approve(row, by="ann")
-        await until(lambda: "cannot be taken up here" in caplog.text)
+        await until(lambda: "cannot be executed here" in caplog.text)
         await until(lambda: not old.busy)
         assert await journal.due() == [run.id]
         async with App([new], journal) as app:
             await app.at_work()
             await until_status(app, run.id, "finished")
-    assert (done, caplog.text.count("cannot be taken up here")) == (["paid"], 1)
+    assert (done, caplog.text.count("cannot be executed here")) == (["paid"], 1)
     caplog.clear()
 
 

@@ -34,7 +34,7 @@ async def test_a_named_message_is_added_once_also_when_its_run_is_over() -> None
     run = await _app(journal).start("desk", "go")
     for _ in range(2):
         await _app(journal).send(run.id, "Pay once more.", once="retry-7")
-    with pytest.raises(Conflict, match="something else was done under this name"):
+    with pytest.raises(Conflict, match="another command used this name"):
         await _app(journal).send(run.id, "Pay twice more.", once="retry-7")
     await _app(journal).send(run.id, "Pay once more.", once="retry-8")
     await _app(journal).send(run.id, "Pay once more.")
@@ -103,7 +103,7 @@ async def test_a_run_is_resumed_once_under_a_name_however_it_goes_on() -> None:
     await _fails(journal, run.id)
     await app.resume(run.id, once="retry-7")
     assert (await run.get()).status == "failed"
-    with pytest.raises(Conflict, match="something else was done under this name"):
+    with pytest.raises(Conflict, match="another command used this name"):
         await app.resume(run.id, 99, once="retry-7")
     await app.resume(run.id, once="retry-8")
     assert (await run.get()).status == "running"

@@ -81,7 +81,7 @@ async def test_a_call_that_is_started_again_by_itself_takes_what_the_policy_says
     await Runner.run(desk.agent, state, policy=DENY)
     assert desk.paid == [0]
     told = tool_outputs(desk.model.calls[-1])["c0"]
-    assert told.startswith("the policy changed after this call was let run")
+    assert told.startswith("the policy changed after this call was allowed")
     assert ("may have run" in told) == ("idempotent" in options)
     await desk.kept()
 

@@ -44,7 +44,7 @@ async def test_a_run_is_loaded_with_an_agent() -> None:
 
 @pytest.mark.parametrize("config", [RunConfig(paused_session="queue"), {"paused_session": "queue"}])
 def test_a_nested_agent_waits_for_no_turn_on_its_session(config: Any) -> None:
-    with pytest.raises(UserError, match="is for a whole run, which waits for its turn"):
+    with pytest.raises(UserError, match="is for a whole run, which is queued"):
         AGENT.as_tool("ask", "asks", run_config=config)
 
 

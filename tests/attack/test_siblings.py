@@ -276,7 +276,7 @@ async def test_a_nested_policy_that_is_down_stands_against_a_decision() -> None:
         if "deny" in (outer_says, inner_says):
             await Runner.run(agent, state)
         else:
-            with pytest.raises(UserError, match="mend it"):
+            with pytest.raises(UserError, match="fix it"):
                 await Runner.run(agent, state)
         assert done == []
 

@@ -34,5 +34,5 @@ async def test_what_a_grant_let_run_long_ago_asks_again(streamed: bool) -> None:
     result = await play(agent, state, run_config=config, streamed=streamed)
     assert paid.count(2) + paid.count(3) <= 1
     assert {call.request.reason for call in result.interruptions} == {
-        "the approval was not executed in time and has gone stale"
+        "the approval was not executed in time and has expired"
     }

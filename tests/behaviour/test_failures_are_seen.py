@@ -138,7 +138,7 @@ async def test_a_failed_run_of_an_app_says_why_everywhere_once(caplog: pytest.Lo
     broken = Agent("desk", model=ScriptedModel([OSError("the provider is down")]))
     async with App([broken], MemoryJournal()) as app:
         handle = await app.start("desk", "go")
-        with pytest.raises(RunStopped, match="failed: OSError: the provider is down; mend the cause and") as raised:
+        with pytest.raises(RunStopped, match="failed: OSError: the provider is down; fix the cause and") as raised:
             await handle.result(20)
         assert raised.value.error == "OSError: the provider is down"
         assert (await app.get(handle.id)).error == "OSError: the provider is down"
@@ -319,5 +319,5 @@ async def test_an_app_names_the_agents_that_it_has() -> None:
 async def test_a_wait_that_takes_too_long_says_how_far_the_run_is() -> None:
     app = App([agent_of(pay, account="A-1")], MemoryJournal(), worker=False)
     handle = await app.start("desk", "go")
-    with pytest.raises(TimeoutError, match=r"was running after 0\.01 s and goes on"):
+    with pytest.raises(TimeoutError, match=r"was running after 0\.01 s and continues"):
         await handle.wait(0.01)

@@ -255,7 +255,7 @@ async def test_what_went_stale_is_looked_at_before_it_asks(run: Run) -> None:
     result = await run(agent, state)
     [item] = result.interruptions
     assert (item.preview, tool.done) == (shows("other"), [])
-    assert "stale" in item.reason
+    assert "has expired" in item.reason
 
 
 async def test_every_pause_is_told_to_who_listens() -> None:
@@ -310,7 +310,7 @@ async def test_a_retry_in_a_changed_world_shows_what_it_would_do_now_and_the_nex
     state = await carry(clerk(tool), result.to_state())
     [item] = state.get_interruptions()
     assert (item.kind, item.preview, tool.done) == ("in_doubt", shows("other"), [])
-    assert item.reason == f"{CHANGED}; it was started before, and nobody knows what it did"
+    assert item.reason == f"{CHANGED}; it was started before, and its outcome is unknown"
     with pytest.raises(NotPending):
         state.resolve(before, "retry", by="ada")
     state.resolve(item, "retry", by="bob")
@@ -518,7 +518,7 @@ async def test_a_look_that_works_only_later_is_shown_first(run: Run) -> None:
 
 
 WRONG = {
-    "no preview": "look for yourself",
+    "not a Preview": "look for yourself",
     "a name that no log holds": Preview((Text("x"),), basis={"\ud800": ""}),
     "words that no log holds": Preview((Text("\udc00"),)),
     "a value that no log holds": Preview((Json(object()),)),

@@ -236,7 +236,7 @@ async def test_a_listener_that_falls_behind_fails_its_tool_and_not_the_run(world
     agent = outer(call("inner", "o1", input=""), tools=[inner.as_tool("inner", "a", on_stream=listen, **options)])
     result = await run(agent, "go")
     assert (result.final_output, outputs(result.to_input_list())) == ("done", {"o1": "the listener was too slow"})
-    assert "more than 5 events wait" in failed[0]
+    assert "more than 5 events are queued" in failed[0]
     assert heard == ["agent_updated_stream_event"]
 
 

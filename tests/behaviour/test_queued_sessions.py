@@ -1,4 +1,4 @@
-"""A message to a session whose run is paused waits for its turn, and none is lost or doubled."""
+"""A message to a session whose run is paused is queued, and none is lost or doubled."""
 
 from __future__ import annotations
 
@@ -100,7 +100,7 @@ async def test_a_queued_run_that_is_cancelled_lets_the_next_one_pass(shop: Shop,
         await until_status(app, first.id, "waiting")
         second = await app.start("shop", "m2", session_id="ann")
         third = await app.start("shop", "m3", session_id="ann")
-        with pytest.raises(Conflict, match="waits for its turn"):
+        with pytest.raises(Conflict, match="is queued"):
             await app.send(third.id, "and more")
         await app.cancel(second.id)
         await until(lambda: _ahead(store, third.id, [first.id]))  # whoever tells of the cancellation holds it so long
@@ -374,7 +374,7 @@ async def test_a_nested_agent_on_a_session_that_waits_is_refused(store: Any) -> 
     with_all: dict[str, Any] = {"session": MemorySession("o1"), "journal": store, "run_config": QUEUE}
     paused = await Runner.run(outer, "one", **with_all)
     assert paused.interruptions
-    with pytest.raises(Conflict, match="waits for a decision"):
+    with pytest.raises(Conflict, match="requires a decision"):
         await Runner.run(outer, "two", **(with_all | {"session": MemorySession("o2")}))
 
 

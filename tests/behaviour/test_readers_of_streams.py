@@ -193,7 +193,7 @@ async def test_a_run_that_goes_on_says_so_and_its_state_stays_usable(world: Worl
     async for event in stream.stream_events():
         if told(event) == "tool_called":
             break
-    with pytest.raises(Conflict, match="being driven right now; wait for it"):
+    with pytest.raises(Conflict, match="in progress; wait for it"):
         await plain(agent, stream.to_state())
     let_go.set()
     await read(stream)

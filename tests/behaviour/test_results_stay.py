@@ -130,7 +130,7 @@ async def test_normalized_is_what_the_last_agent_sees(world: World, run: Run, sa
     assert shape(done.to_input_list(mode="normalized")) == seen
     assert done.to_input_list(mode="normalized")[0]["content"] == ("in short" if filtered else "go")
     assert shape(waits) == seen[:-1]
-    assert outputs(waits)["c2"] == "not executed: it still waits for a decision"
+    assert outputs(waits)["c2"] == "not executed: it still requires a decision"
     assert paused.to_input_list(mode="normalized") == waits
 
 

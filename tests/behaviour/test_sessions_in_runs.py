@@ -378,7 +378,7 @@ async def test_a_new_message_can_be_refused(world: World, run: Run, session: Any
     agent = asking(world, [call("ask", "c1")], "done")
     config = RunConfig(paused_session="refuse")
     paused = await run(agent, "pay", session=session)
-    with pytest.raises(Conflict, match="waits for a decision"):
+    with pytest.raises(Conflict, match="requires a decision"):
         await run(agent, "hello?", session=session, run_config=config)
     assert await held(session) == ["user", "call c1"]
     assert len(asked(agent)) == 1

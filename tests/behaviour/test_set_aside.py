@@ -104,7 +104,7 @@ async def test_a_worker_that_lacks_what_a_run_needs_does_not_hide_how_many_died_
         await _dies(journal, clock, run)
     async with App([Agent("other" if lacks == "the agent" else "desk", model=model())], journal) as app:
         await app.at_work()
-        await until(lambda: "cannot be taken up here" in caplog.text)
+        await until(lambda: "cannot be executed here" in caplog.text)
         await until(lambda: not app.busy)
     await _dies(journal, clock, run)
     async with App([_desk(done)], journal) as app:

@@ -188,7 +188,7 @@ async def test_an_approval_that_goes_stale_just_before_its_start_asks_again(stre
     hooks.live = state.live
     result = await play(desk.agent, state, streamed, hooks=hooks)
     assert (len(result.interruptions), desk.paid) == (1, [])
-    assert "stale" in result.interruptions[0].reason
+    assert "has expired" in result.interruptions[0].reason
 
 
 @pytest.mark.parametrize("fault", ["the store", "the policy"])

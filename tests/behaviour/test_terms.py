@@ -134,7 +134,7 @@ async def test_an_approval_that_was_not_used_in_time_asks_again(run: Run, carry:
     state = await on_time(carry, agent, state, clock)
     result = await run(agent, state)
     assert (labels(result), effects, len(agent.model.calls)) == (["c1"], [], 1)
-    assert "stale" in result.interruptions[0].reason
+    assert "has expired" in result.interruptions[0].reason
     assert len(events(result, CallVoided)) == 1
     state = await on_time(carry, agent, result.to_state(), clock)
     state.approve(state.get_interruptions()[0])
@@ -218,7 +218,7 @@ async def test_a_required_reason_is_required(run: Any) -> None:
 
     agent = Agent("a", model=ScriptedModel([[function_call("pay", {"amount": 3}, call_id="c1")], "done"]), tools=[pay])
     state = (await run(agent, "go")).to_state()
-    with pytest.raises(UserError, match="needs a reason"):
+    with pytest.raises(UserError, match="requires a reason"):
         state.approve(state.get_interruptions()[0])
     assert (len((await run(agent, state)).interruptions), ran) == (1, [])
     state.approve(state.get_interruptions()[0], note="checked the invoice")

@@ -106,7 +106,7 @@ async def test_a_requester_confirms_each_run_anew() -> None:
     assert row.request.confirmed is not None
     for fork in await desk.forks(row.run):
         await nobody_has(desk, fork)
-        with pytest.raises(NotAllowed, match="confirms it"):
+        with pytest.raises(NotAllowed, match="must confirm it"):
             await desk.inbox.approve(fork, by=ANN)
     fork = await desk.inbox.approve(fork, by=EVE)
     assert (await desk.inbox.approve(fork, by=ANN)).state == "approve"

@@ -27,7 +27,7 @@ def root(tmp_path: Path) -> Path:
 async def test_a_call_is_shown_and_runs_when_it_is_approved(root: Path) -> None:
     async with chat(root, [writes("/notes.txt", "milk\n")], "It is done.") as screen:
         await screen.say("Write it down.")
-        assert "waits for you: write_file" in screen.text()
+        assert "pending: write_file" in screen.text()
         assert "+milk" in screen.text()
         assert "a approve" in screen.text()
         assert not (root / "notes.txt").exists()
@@ -75,7 +75,7 @@ async def test_an_edit_is_checked_shown_and_then_approved(root: Path) -> None:
         await screen.decide("e")
         screen.app.screen.query_one("#field-0", TextArea).text = "../escaped.txt"
         await screen.press("ctrl+s")
-        assert "Refused, nothing was changed" in screen.text()
+        assert "Invalid, nothing was changed" in screen.text()
         screen.app.screen.query_one("#field-0", TextArea).text = "/notes.txt"
         screen.app.screen.query_one("#field-1", TextArea).text = "tea\n"
         await screen.press("ctrl+s")
@@ -151,7 +151,7 @@ async def test_nothing_runs_before_its_last_row_was_on_the_screen(root: Path) ->
         await screen.say("Write one.")
         for letter in ("a", "g"):
             await screen.press(letter)
-            assert "there is more to see first" in screen.text()
+            assert "not all rows are shown yet" in screen.text()
         assert not (root / "a").exists()
         assert len(screen.app.screen_stack) == 1
         await screen.decide("a")
@@ -166,7 +166,7 @@ async def test_what_was_being_typed_when_a_call_came_up_is_no_answer(
         await screen.say("Write one.")
         await screen.press("a", "a", "a")
         assert len(screen.talk.waiting) == 1
-        assert "press the key once more" in screen.text()
+        assert "press the key again" in screen.text()
         assert not (root / "a").exists()
 
 
@@ -183,7 +183,7 @@ async def test_a_sentence_that_is_typed_as_a_call_comes_up_is_no_answer(root: Pa
             pressed.time = came + place * 0.1
             screen.app.post_message(pressed)
         await screen.rest()
-        assert "press the key once more" in screen.text()
+        assert "press the key again" in screen.text()
         assert len(screen.talk.waiting) == 1
         assert not (root / "a").exists()
 
@@ -199,7 +199,7 @@ async def test_a_key_from_before_a_call_was_drawn_is_no_answer_to_it(root: Path)
         pressed.time = monotonic() - 20
         screen.app.post_message(pressed)
         await screen.rest()
-        assert "press the key once more" in screen.text()
+        assert "press the key again" in screen.text()
         assert len(screen.talk.waiting) == 1
 
 
@@ -267,7 +267,7 @@ async def test_the_letters_are_explained(root: Path) -> None:
     async with chat(root, [writes("/a")], "Done.") as screen:
         await screen.say("Write one.")
         await screen.decide("question_mark")
-        assert "let exactly this call run" in screen.text()
+        assert "approve exactly this call" in screen.text()
         await screen.press("escape")
         await screen.press("f1")
         assert "ctrl+x" in screen.text()

@@ -133,7 +133,7 @@ async def killed(root: Path) -> Any:
 async def in_doubt(screen: Chat) -> None:
     await screen.until(lambda: screen.talk.waiting and not screen.talk.held_by)
     await screen.rest()
-    assert "nobody can say whether it happened" in " ".join(screen.text().split())
+    assert "The outcome is unknown" in " ".join(screen.text().split())
     assert [item.kind for item in screen.talk.waiting] == ["in_doubt"]
 
 
@@ -146,7 +146,7 @@ async def test_a_run_that_was_killed_asks_what_became_of_its_command_and_runs_it
         await screen.press("enter")
         await screen.rest()
         assert "It did." in told(screen.model)[0]
-        assert "it ran, says: ada" in screen.text()
+        assert "it ran, according to: ada" in screen.text()
     assert (root / "log").read_text() == "begun\n"
 
 
@@ -204,7 +204,7 @@ async def test_a_fault_of_the_provider_is_said_and_tried_again(root: Path) -> No
     async with chat(root, RuntimeError("no network [red]"), "Here I am.") as screen:
         await screen.say("Hello?")
         assert "no network [red]" in screen.text()
-        assert "ctrl+g tries again" in screen.text()
+        assert "Press ctrl+g to retry" in screen.text()
         await screen.press("ctrl+g")
         await screen.rest()
         assert "Here I am." in screen.text()
@@ -270,7 +270,7 @@ async def test_a_journal_that_fails_after_a_decision_is_said_and_the_decision_st
 
         monkeypatch.setattr(screen.talk.assistant.store, "head", away)
         await screen.decide("a")
-        assert "it stopped: the journal is away" in screen.text()
+        assert "stopped: the journal is away" in screen.text()
         assert "Not decided" not in screen.text()
         assert (root / "a").exists()
 
@@ -339,7 +339,7 @@ async def test_a_model_that_is_stopped_says_no_more_until_it_goes_on(root: Path)
         await screen.until(lambda: screen.model.calls)
         await screen.press("escape")
         await screen.rest()
-        assert "Stopped. ctrl+g goes on" in screen.text()
+        assert "Stopped. Press ctrl+g to continue" in screen.text()
         going.set()
         await screen.press("ctrl+g")
         await screen.rest()

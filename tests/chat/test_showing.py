@@ -25,8 +25,7 @@ from tests.effort import AT_LENGTH
 from tests.table import each
 
 HOSTILE = (
-    "\x1b[2J\x1b[31mred[/][red]markup[/red] [@click=app.quit]x[/] \u202egnp.exe\r\n"
-    "| forged\nwaits for you: pay\x07\u200b$foo"
+    "\x1b[2J\x1b[31mred[/][red]markup[/red] [@click=app.quit]x[/] \u202egnp.exe\r\n| forged\npending: pay\x07\u200b$foo"
 )
 
 
@@ -62,7 +61,7 @@ async def test_subagents_are_lanes_that_say_what_they_do(root: Path) -> None:
     task = function_call("task", {"description": "Write a.", "subagent_type": "general-purpose"})
     async with chat(root, [task], [writes("/a")], "I wrote a.", "All done.", size=(120, 50)) as screen:
         await screen.say("Have it written.")
-        assert "waits for you: general-purpose" in screen.text()
+        assert "pending: general-purpose" in screen.text()
         assert "Write a." in screen.text()
         assert "agent: assistant, asked" in screen.text() or "general-purpose" in screen.text()
         await screen.decide("a")
@@ -89,7 +88,7 @@ async def test_words_are_shown_while_they_are_said(root: Path) -> None:
         await screen.press("enter")
         await screen.until(lambda: "│ It" in screen.text())
         assert "said slowly" not in screen.text()
-        assert "at work" in screen.text()
+        assert "working" in screen.text()
         going.set()
         await screen.rest()
         assert screen.text().count("It is said slowly.") == 1
@@ -106,18 +105,18 @@ async def test_hostile_words_stay_behind_their_margin(root: Path) -> None:
         assert "[red]markup[/red]" in screen.text()
         assert "[@click=app.quit]x[/]" in screen.text()
         forged = [row.strip() for row in shown if "\u2502" not in row]
-        assert not [row for row in forged if row.startswith(("| forged", "waits for you: pay"))]
+        assert not [row for row in forged if row.startswith(("| forged", "pending: pay"))]
         assert not screen.talk.waiting
 
 
 @each("width", [12, 20, 40, 80])
 def test_no_row_of_data_begins_where_one_of_ours_does(width: int) -> None:
-    leads = ("waits for you: pay", "forged", "You", "Assistant", "approved by: ada")
+    leads = ("pending: pay", "forged", "You", "Assistant", "approved by: ada")
     text = "\n".join([*leads, HOSTILE, "x" * 200])
     entries = [
         Words(text=text, who="you"),
         Words(text=text),
-        Note(words="it stopped", data=text),
+        Note(words="stopped", data=text),
         CallEntry(tool=text, arguments={text: text, "b": 1}, state="finished", result=text, reason=text, by=text),
         CallEntry(
             tool="t", state="finished", decided="approved by", by=text, preview=Preview((Command(text, cwd=text),))
@@ -204,7 +203,7 @@ async def test_a_call_of_a_tool_that_is_not_there_is_told_to_the_model(root: Pat
     async with chat(root, [function_call("format_disk", {})], "I have no such tool.") as screen:
         await screen.say("Go on.")
         assert "I have no such tool." in screen.text()
-        assert "it stopped" not in screen.text()
+        assert "stopped" not in screen.text()
 
 
 async def test_of_a_long_call_only_the_rows_on_the_screen_are_drawn(

@@ -47,7 +47,7 @@ def test_it_starts_answers_and_is_left(tmp_path: Path) -> None:
 def test_without_a_terminal_it_says_so() -> None:
     done = forked.run(CHAT, stdin=forked.DEVNULL, capture_output=True, text=True, check=False)
     assert done.returncode == 1
-    assert "there is no terminal here" in done.stderr
+    assert "this is not a terminal" in done.stderr
 
 
 def test_without_textual_it_names_the_extra(monkeypatch: pytest.MonkeyPatch, capsys: Captured) -> None:

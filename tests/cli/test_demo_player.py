@@ -38,7 +38,7 @@ def test_the_first_provider_with_a_key_plays(monkeypatch: pytest.MonkeyPatch, ke
     assert player.name == name
     assert player.is_real == bool(keys)
     assert not keys or f"{player.provider.key} is set" in player.sentence()
-    assert "a key" not in player.sentence().replace("needs no key", "")
+    assert "a key" not in player.sentence().replace("without a key", "")
     assert Player.chosen(scripted=True).name == "scripted"
     assert Player.chosen("openai:mine").name == "openai:mine"
 
@@ -82,7 +82,7 @@ def failed(status: int | None, text: str = "sk-secret is wrong") -> Exception:
         (failed(403), "did not accept the key"),
         (failed(400, "API key not valid: sk-secret"), "did not accept the key"),
         (failed(404), "knows no model 'openai:m' (404): name another one with --model"),
-        (failed(429), "no more requests"),
+        (failed(429), "is rate limited"),
     ],
 )
 def test_a_providers_trouble_is_told_with_a_remedy_and_without_the_key(error: Exception, said: str) -> None:

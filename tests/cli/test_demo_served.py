@@ -41,11 +41,11 @@ def test_with_nobody_there_it_decides_kills_its_worker_and_ends(tmp_path: Path) 
     assert (done.returncode, done.stderr) == (0, "")
     assert "was stopped while it charged a card" in shown
     assert "refund: 2 of 2" in shown
-    assert "this call was decided before: reject by ada" in shown
+    assert "this call was already decided: reject by ada" in shown
     assert re.search(r"kill -9 \d+", shown)
     assert "support: refund was approved" in shown
     assert "4 effects, each of them once" in shown
-    assert "it takes a decision signed with" in unfolded(shown)
+    assert "it requires a decision signed with" in unfolded(shown)
     assert not list(tmp_path.glob("keyturn-demo-*"))
 
 
@@ -58,7 +58,7 @@ def test_it_stays_up_lets_people_in_by_links_and_ends_when_told(tmp_path: Path) 
     try:
         shown = ""
         ends = time.monotonic() + 120
-        while "Ctrl-C ends it" not in shown and time.monotonic() < ends:
+        while "Press Ctrl-C to stop" not in shown and time.monotonic() < ends:
             shown += process.stdout.readline()
         links = re.findall(r"(http://localhost:\d+)/enter#(kt\w+)", shown)
         assert len(links) == 2
@@ -97,4 +97,4 @@ def test_in_the_terminal_the_same_calls_wait_in_its_inbox(tmp_path: Path) -> Non
 
 def test_what_a_providers_model_asks_for_is_decided_by_people(capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["demo", "--once", "--model", "openai:m"]) == 1
-    assert "is decided by people, in a terminal" in capsys.readouterr().err
+    assert "require decisions in a terminal" in capsys.readouterr().err

@@ -55,7 +55,7 @@ def test_an_approval_is_taken_back_before_it_runs(here: Here, wait_for: Wait) ->
     assert (again["state"], again["digest"] == asked["digest"]) == ("open", False)
     assert here("approve", name, "--digest", asked["digest"]).code == 1
     assert here("reject", name, "--digest", again["digest"]).code == 0
-    assert "took the approval back" in here("tail", asked["run"]).out
+    assert "withdrew the approval" in here("tail", asked["run"]).out
 
 
 def test_a_vote_is_withdrawn_while_others_are_needed(here: Here, wait_for: Wait) -> None:
@@ -173,7 +173,7 @@ def test_settings_are_changed_and_listed(here: Here) -> None:
     assert here("users", "set", "record_reads", "true", "--person", "ada").code == 1
     told = here("users", "set", "town", "Ber\x1blin", "--person", "ada").out
     assert told.startswith('town of ada: "Ber\\u{1b}lin"\n') or "\x1b" not in told
-    assert "only your own programs read it: the settings that Keyturn reads are record_reads" in told
+    assert "Keyturn does not use it; the settings that Keyturn uses are record_reads" in told
     assert here("users", "settings").out == "record_reads: true\n"
     assert here("users", "settings", "ada", "--json").data == {"town": "Ber\x1blin"}
     assert here("users", "set", "record_reads").out == "record_reads: reset\n"

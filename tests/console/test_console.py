@@ -158,7 +158,7 @@ def test_what_was_decided_before_leaving_is_kept() -> None:
     state = asyncio.run(RunState.from_string(agent, text))
     keyboard = Keyboard("r", "")
     Runner.run_sync(agent, keyboard.decide(state))
-    assert "Decided before: pay: approve" in keyboard.text
+    assert "Already decided: pay: approve" in keyboard.text
     assert ran == [("ada", 1)]
 
 
@@ -207,7 +207,7 @@ def test_an_edit_is_shown_and_then_approved(change: str) -> None:
 )  # fmt: skip
 def test_a_wrong_edit_is_refused_with_the_reason_and_asked_again(change: str, reason: str) -> None:
     _, keyboard = settled(calls(("pay", {"to": "ada", "amount": 3})), "e", change, "amount=2", "a")
-    assert reason in next(row for row in keyboard.shown if "Refused" in row)
+    assert reason in next(row for row in keyboard.shown if "Invalid" in row)
     assert ran == [("ada", 2)]
 
 
@@ -226,7 +226,7 @@ def test_a_grant_covers_the_siblings_that_wait() -> None:
     agent = calls(("pay", {"to": "ada", "amount": 1}), ("pay", {"to": "bob", "amount": 2}), ("publish", {"text": "x"}))
     _, keyboard = settled(agent, "g", "4", "run", "r", "")
     assert sorted(ran) == [("ada", 1), ("bob", 2)]
-    assert "covers it" in keyboard.text
+    assert "Covered by your grant" in keyboard.text
 
 
 def test_a_limited_grant_asks_about_siblings_all_the_same() -> None:
@@ -253,7 +253,7 @@ def test_a_secret_is_never_shown_and_never_lost() -> None:
 def test_the_mark_of_a_secret_is_no_value() -> None:
     agent = calls(("login", {"user": "ada", "password": "hunter2"}))
     _, keyboard = settled(agent, "e", "user=[redacted]", "password=new", "a")
-    assert "Refused" in keyboard.text
+    assert "Invalid" in keyboard.text
     assert ran == [("ada", "new")]
 
 
@@ -262,10 +262,10 @@ def test_a_long_payload_is_marked_and_must_be_read_before_it_can_be_approved() -
     agent = calls(("publish", {"text": text}))
     keyboard = Keyboard("a", "g", "s", "a")
     state = keyboard.decide(Runner.run_sync(agent, "go"))
-    before, after = keyboard.text.split("There is more to see first", 1)
+    before, after = keyboard.text.split("Not all rows are shown yet", 1)
     assert "row 30" in before
     assert "row 199" not in before
-    assert "[161 of 201 rows are not shown]\n  sha256 of the whole: " in before
+    assert "[161 of 201 rows are not shown]\n  sha256 of the full preview: " in before
     assert "row 199" in after
     Runner.run_sync(agent, state)
     assert ran == [text]
@@ -283,7 +283,7 @@ def test_nothing_that_a_model_wrote_acts_on_the_terminal() -> None:
 
 def test_the_models_own_words_are_marked_as_such() -> None:
     _, keyboard = settled(calls(("pay", {"to": "ada", "amount": 3}), words="It is only a test."), "a")
-    marked, rest = keyboard.text.split("nobody checked", 1)
+    marked, rest = keyboard.text.split("not verified", 1)
     assert "It is only a test." not in marked
     assert "| It is only a test." in rest
 
@@ -292,7 +292,7 @@ def test_a_name_that_imitates_another_is_flagged() -> None:
     tool = function_tool(name_override="p\u0430y", needs_approval=True)(lambda: "x")
     agent = Agent("clerk", model=ScriptedModel([[function_call("p\u0430y")], "Done."]), tools=[tool])
     _, keyboard = settled(agent, "r", "")
-    assert "Beware" in keyboard.text
+    assert "Warning" in keyboard.text
     assert "looks like 'pay'" in keyboard.text
 
 
@@ -305,8 +305,8 @@ def test_why_it_asks_and_until_when() -> None:
     tool = function_tool(name_override="t", needs_approval=unsure, approval=Approval(expires="4h"))(lambda: "x")
     agent = Agent("clerk", model=ScriptedModel([[function_call("t")], "Done."]), tools=[tool])
     _, keyboard = settled(agent, "?", "r", "")
-    assert "It asks because: needs_approval raised ValueError" in keyboard.text
-    assert "It waits until 2" in keyboard.text
+    assert "reason: needs_approval raised ValueError" in keyboard.text
+    assert "Expires at 2" in keyboard.text
     assert "digest" in keyboard.text
 
 
@@ -321,7 +321,7 @@ def test_a_tool_that_changed_is_shown_with_its_change() -> None:
     again = Runner.run_sync(after, asyncio.run(RunState.from_string(after, state.to_string())))
     keyboard = Keyboard("r", "")
     keyboard.decide(again)
-    assert "the tool itself changed" in keyboard.text
+    assert "the tool changed" in keyboard.text
     assert '|+"description":"Deleteseverything."' in keyboard.squeezed
 
 
@@ -357,7 +357,7 @@ async def test_a_call_in_doubt_is_settled_by_a_person(lines: list[str], runs: in
     agent, state = await in_doubt()
     keyboard = Keyboard(*lines)
     result = await Runner.run(agent, keyboard.decide(state))
-    assert "nobody can say whether it happened" in keyboard.text
+    assert "The outcome is unknown" in keyboard.text
     assert (len(ran), output(result), result.final_output) == (runs, told, "Done.")
 
 
@@ -440,7 +440,7 @@ def test_an_answer_that_is_not_taken_is_asked_for_again() -> None:
     keyboard = Keyboard("w", "Red")
     result = Runner.run_sync(agent, keyboard.decide(Runner.run_sync(agent, state)))
     assert output(result) == "Red"
-    assert "the answer before was not taken" in keyboard.text
+    assert "the previous answer was not accepted" in keyboard.text
     assert "the answer must be one of the choices" in keyboard.text
 
 
@@ -466,7 +466,7 @@ def test_an_object_or_a_list_is_typed_as_json(typed: str, heard: Any) -> None:
 def test_a_question_can_be_refused(why: str, told: str) -> None:
     result, keyboard = settled(asking(), "r", why)
     assert output(result) == told
-    assert "Refused." in keyboard.text
+    assert "Rejected." in keyboard.text
 
 
 @each("typed", ["", "a", "approve", "y", "e", "g"])
@@ -489,7 +489,7 @@ def test_a_question_is_seen_whole_before_it_is_answered() -> None:
     agent = asking(question="\n".join(["Which?"] * 60))
     result, keyboard = settled(agent, "w", "s", "w", "Red")
     assert output(result) == "Red"
-    assert "There is more to see first" in keyboard.text
+    assert "Not all rows are shown yet" in keyboard.text
 
 
 def test_choices_are_shown_escaped() -> None:
@@ -500,7 +500,7 @@ def test_choices_are_shown_escaped() -> None:
 
 def test_explained_keys_say_what_they_do_to_a_question() -> None:
     _, keyboard = settled(asking(), "?", "w", "Red")
-    assert "the tool goes on with what you write" in keyboard.text
+    assert "the tool continues with your answer" in keyboard.text
     assert "do not run it" not in keyboard.text
 
 

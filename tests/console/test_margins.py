@@ -27,7 +27,7 @@ from tests.render.emulator import broad, leads, narrow, screen
 
 WIDTHS = range(12, 201)
 KEYS = "  a approve  e edit  r reject  w write its result  g grant  o this and the others  l later  q quit  ? explain"
-RULE = "  -- Here you decide ----------"
+RULE = "  -- Your decision ------------"
 FIELDS = [
     "agent", "tool", "risk", "reason", "before", "after", "summary", "text", "label", "choice", "error", "key",
     "refused", "verdict", "path", "description", "process", "former", "argument", "name", "text_name", "inner",
@@ -143,7 +143,7 @@ def test_no_text_begins_where_our_words_do(kind: str, first: int, monkeypatch: p
 
 
 # More of our own words about odd ones; and how many grants there are to choose from depends on the arguments.
-BEWARE = ("  Beware", "  Beware:", "  note: some letters", "  grant", "  grant:")
+BEWARE = ("  Warning", "  Warning:", "  note: some letters", "  grant", "  grant:")
 
 
 def without(found: list[str]) -> list[str]:

@@ -100,13 +100,13 @@ def test_a_request_as_a_person_reads_it() -> None:
     assert (
         keyboard.text
         == """
-  the model's own words, which nobody checked
+  written by the model, not verified
   | I tell Ann.
 
   Call 1 of 1
   agent: desk
   wants to run: send
-  the tool says of itself: Send a mail to somebody outside.
+  tool description: Send a mail to somebody outside.
 
   arguments
   | to: "ann@example.com"
@@ -121,7 +121,7 @@ def test_a_request_as_a_person_reads_it() -> None:
   arguments
   | copies: ["bob"]
 
-  -- Here you decide ---------------------------------------
+  -- Your decision -----------------------------------------
   a approve  e edit  r reject  w write its result  g grant
   l later  q quit  ? explain
   Rejected."""
@@ -131,7 +131,7 @@ def test_a_request_as_a_person_reads_it() -> None:
 def test_what_is_to_come_is_listed_with_the_arguments_that_fit() -> None:
     agent = desk(("pay", {"to": "ada", "amount": 1}), ("send", MAIL))
     _, keyboard = typed(agent, "l", "r", "", width=60)
-    assert "  2 calls wait for you. Each is shown whole when its turn\n  comes.\n" in keyboard.text
+    assert "  2 calls require your decision. Each is shown in full in\n  its turn.\n" in keyboard.text
     assert '  call: 1  pay  to: "ada", amount: 1, card: "[redacted]"\n' in keyboard.text
     assert '  call: 2  send  to: "ann@example.com", [2 more]\n' in keyboard.text
 
@@ -151,7 +151,7 @@ def test_every_row_fits_and_the_rule_is_there(width: int) -> None:
         desk(("send", MAIL), words="word " * 40), *("s" if width < 20 else ""), "?", "r", "", width=width
     )
     assert all(len(row) <= max(width, 20) for row in keyboard.shown), "a key is not torn from its word"
-    assert "decide" in " ".join(keyboard.text.split())
+    assert "Your decision" in " ".join(keyboard.text.split())
     assert all(len(row) <= max(width, 20) for row in keyboard.asked)
 
 
@@ -170,7 +170,7 @@ def test_colour_marks_where_to_decide_and_nothing_is_lost_without_it() -> None:
     _, plain = typed(desk(("send", MAIL)), "r", "")
     _, coloured = typed(desk(("send", MAIL)), "r", "", colour=True)
     assert "\x1b" not in plain.text
-    assert "\x1b[36m-- Here you decide" in coloured.text
+    assert "\x1b[36m-- Your decision" in coloured.text
     assert re.sub(r"\x1b\[\d+m", "", coloured.text) == plain.text
 
 
@@ -184,7 +184,7 @@ async def test_one_word_for_this_call_and_the_others(streamed: bool, word: str, 
     keyboard = Keyboard("o", word, *([""] if word == "r" else []))
     state = keyboard.decide(await waiting(agent, streamed=streamed))
     assert not keyboard.lines
-    before = keyboard.text.split("Here you decide on 3 calls at once")[0]
+    before = keyboard.text.split("Your decision on 3 calls at once")[0]
     assert all(f'| to: "{name}"\n  | amount: {amount}' in before for name, amount in (("bob", 2), ("ada", 3)))
     await Runner.run(agent, state)
     assert len(ran) == runs
@@ -201,7 +201,7 @@ def test_only_what_was_shown_whole_is_among_the_others() -> None:
     long = {"to": "x", "body": "\n".join(f"row {n}" for n in range(300)), "copies": []}
     agent = desk(PAYS[0], PAYS[1], ("send", long))
     state, keyboard = typed(agent, "o", "a", "l")
-    assert "[1 longer calls are not among these" in keyboard.text
+    assert "[not included, because of their length: 1" in keyboard.text
     assert len(state.undelivered.decisions) == 2
     Runner.run_sync(agent, state)
     assert sorted(ran) == [("ada", 1), ("bob", 2)]
@@ -209,7 +209,7 @@ def test_only_what_was_shown_whole_is_among_the_others() -> None:
 
 def test_there_is_no_key_for_the_others_where_there_are_none() -> None:
     _, keyboard = typed(desk(PAYS[0]), "o", "r", "")
-    assert "Not one of these keys: o" in keyboard.text
+    assert "Unknown key: o" in keyboard.text
 
 
 def test_an_edit_goes_along_when_all_are_approved() -> None:
@@ -245,9 +245,9 @@ async def test_a_grant_covers_what_it_said_and_nothing_else(streamed: bool) -> N
     agent = desk(*PAYS, then=[function_call("pay", {"to": "ada", "amount": 7}), function_call("pay", PAYS[1][1])])
     keyboard = Keyboard("g", "3", "run", "r", "no")
     state = keyboard.decide(await waiting(agent, streamed=streamed))
-    assert 'It would cover this call, and each later one with: to is "ada"' in keyboard.text
+    assert 'It would cover this call, and future calls with: to is "ada"' in keyboard.text
     assert 'granted: to is "ada", whatever else it says; until this run ends' in keyboard.text
-    assert "What you granted covers it: pay" in keyboard.text
+    assert "Covered by your grant: pay" in keyboard.text
     result = await Runner.run(agent, state)
     assert sorted(ran) == [("ada", 1), ("ada", 3), ("ada", 7)]
     assert [item.params["to"] for item in result.interruptions] == ["bob"]
@@ -333,14 +333,14 @@ def test_a_name_alone_asks_for_its_new_value() -> None:
     state, keyboard = typed(agent, "e", "amount", "5", "e", "to", "", "", "a")
     Runner.run_sync(agent, state)
     assert ran == [("ada", 5)]
-    assert any("its new value" in prompt for prompt in keyboard.asked)
+    assert any("new value" in prompt for prompt in keyboard.asked)
     assert "Nothing was changed." in keyboard.text
 
 
 @pytest.mark.parametrize(("name", "value"), [("amount", "many"), ("amount", "{"), ("to", "x")])
 def test_a_value_that_does_not_fit_is_refused_in_words(name: str, value: str) -> None:
     _, keyboard = typed(desk(PAYS[0]), "e", name, value, *([""] if name == "amount" else []), "r", "")
-    assert ("Refused, nothing was changed" in keyboard.text) == (name == "amount")
+    assert ("Invalid, nothing was changed" in keyboard.text) == (name == "amount")
 
 
 def test_a_changed_text_is_compared_line_by_line_and_the_others_by_themselves() -> None:
@@ -351,7 +351,7 @@ def test_a_changed_text_is_compared_line_by_line_and_the_others_by_themselves() 
     assert '  diff: your change\n  | -to: "ann@example.com"\n  | +to: "eve"\n' in shown
     assert "  diff: your change to body\n  |  Dear Ann,\n" in shown
     assert "| +no." in shown
-    assert "copies" not in shown.split("diff: your change", 1)[1].split("Here you decide")[0]
+    assert "copies" not in shown.split("diff: your change", 1)[1].split("Your decision")[0]
 
 
 def test_an_edited_call_keeps_the_order_of_its_arguments() -> None:
@@ -446,9 +446,9 @@ def test_a_secret_is_not_what_editing_begins_with() -> None:
 def test_what_was_decided_before_leaving_is_kept_and_said(left: Any) -> None:
     keyboard = Keyboard("a", left)
     agent = desk(*PAYS)
-    with pytest.raises(Undecided, match="1 of its calls") as raised:
+    with pytest.raises(Undecided, match="only 1 call decided") as raised:
         keyboard.decide(Runner.run_sync(agent, "go"))
-    assert "  You left. 1 of 3 calls are decided, and that is kept; none of them has run.\n  kept: 1  pay: approve" in (
+    assert "  Stopped. 1 of 3 calls are decided and kept; none of them has run.\n  kept: 1  pay: approve" in (
         keyboard.text
     )
     state = asyncio.run(RunState.from_string(agent, raised.value.state.to_string()))
@@ -458,9 +458,9 @@ def test_what_was_decided_before_leaving_is_kept_and_said(left: Any) -> None:
 
 def test_who_leaves_at_once_is_told_that_nothing_was_decided() -> None:
     keyboard = Keyboard()
-    with pytest.raises(Undecided, match="nobody decided"):
+    with pytest.raises(Undecided, match="nothing was decided"):
         keyboard.decide(Runner.run_sync(desk(*PAYS), "go"))
-    assert "You left. Nothing was decided; what waits has not run." in keyboard.text
+    assert "Stopped. Nothing was decided, and no pending call has run." in keyboard.text
 
 
 @pytest.mark.parametrize("path", ["/x", "/./x", "./x", " /x", "/ /x", ". /x", "/. /x", "/.//x", "x"])
@@ -513,7 +513,7 @@ def test_each_call_is_compared_with_each_grant_once(monkeypatch: pytest.MonkeyPa
     agent.tools = [by_hand({"type": "object", "properties": {}})]
     state, keyboard = typed(agent, "g", "1", "run", *(["l"] * 20), "g", "1", "run", *(["l"] * 65), "a")
     assert len(state.undelivered.decisions) == 3
-    assert keyboard.text.count("What you granted covers it") == 2
+    assert keyboard.text.count("Covered by your grant") == 2
     assert len(compared) < 2 * 90
 
 
@@ -528,7 +528,7 @@ def test_an_editor_that_takes_the_file_away_changes_nothing_and_loses_no_decisio
     terminal.show = shown.append
     state = decide(Runner.run_sync(desk(PAYS[0], ("send", MAIL)), "go"))
     assert [made.verdict for made in state.undelivered.decisions.values()] == ["approve", "reject"]
-    assert "Refused, nothing was changed" in "\n".join(shown)
+    assert "Invalid, nothing was changed" in "\n".join(shown)
 
 
 def test_no_copy_that_an_editor_makes_is_left_or_seen_by_others(
@@ -554,7 +554,7 @@ def test_a_value_on_the_line_is_never_wrapped(monkeypatch: pytest.MonkeyPatch, v
     terminal = at_keyboard(monkeypatch)
     terminal.width = width
     monkeypatch.setattr(builtins, "input", lambda prompt: asked.append(prompt) or "")
-    assert terminal.amend("its new value; empty: no change", value) is None
+    assert terminal.amend("new value; empty: no change", value) is None
     wide = len(value) * (1 if value.isascii() else 2)
     assert len(asked[-1]) + wide < width
     assert not editor.fits_a_line(value, wide - 1)

@@ -81,7 +81,7 @@ def test_ctrl_c_and_ctrl_d_leave_at_once_even_inside_a_running_loop(leave: bytes
 
 
 def test_what_was_typed_before_the_question_decides_nothing() -> None:
-    shown = on_a_terminal((b"READY", b"a\ra\ra\r"), (b"decide > ", b"r\r"), (b"why?", b"\r"), how="early")
+    shown = on_a_terminal((b"READY", b"a\ra\ra\r"), (b"decide > ", b"r\r"), (b"reason", b"\r"), how="early")
     assert "PAID" not in shown
     assert "Rejected." in shown
 

@@ -442,7 +442,7 @@ def test_an_expired_call_stays_expired() -> None:
 def test_a_stale_approval_asks_again() -> None:
     pen = again()
     assert (pen.state(), pen.call().decision, pen.call().asked_at) == ("asked", None, HOUR)
-    assert "stale" in pen.call().reason
+    assert "has expired" in pen.call().reason
 
 
 def test_a_stale_approval_does_not_start_even_before_the_clock_has_struck() -> None:

@@ -190,7 +190,7 @@ def test_a_call_that_a_grant_let_run_goes_stale_as_one_that_a_person_approved(ov
         pen.refuses(Conflict, cm.StartCall(NEXT, "t1"), at=1_010 + over)
     pen(cm.Tick(), at=1_010 + over)
     assert pen.state(NEXT) == ("asked" if over else "allowed")
-    assert pen.call(NEXT).reason == ("the approval was not executed in time and has gone stale" if over else "")
+    assert pen.call(NEXT).reason == ("the approval was not executed in time and has expired" if over else "")
 
 
 def test_a_spent_grant_leaves_the_call_to_an_older_one() -> None:

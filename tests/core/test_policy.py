@@ -66,7 +66,7 @@ def test_terms_that_need_people(terms: dict[str, Any]) -> None:
 
 @each(
     ("terms", "says"),
-    [({"users": []}, "names nobody"),
+    [({"users": []}, "is empty"),
      ({"users": "ada"}, "users is a list"), ({"users": ["ada", ""]}, "users"), ({"users": [1]}, "users"),
      ({"users": {"ada"}}, "users"), ({"escalate_to": "ops"}, "escalate_to"), ({"role": ""}, "role"),
      ({"role": 1}, "role"),
@@ -74,7 +74,7 @@ def test_terms_that_need_people(terms: dict[str, Any]) -> None:
      ({"quorum": "2"}, "quorum"), ({"deny_quorum": 0}, "deny_quorum"), ({"deny_quorum": None}, "deny_quorum"),
      ({"users": ["ada", "ada"], "quorum": 2}, "never be reached"), ({"users": ["ada"], "deny_quorum": 2}, "never be"),
      ({"not_requester": 1}, "not_requester"), ({"step_up": "yes"}, "step_up"), ({"reason": "maybe"}, "reason"),
-     ({"on_expiry": "approve", "expires": 1}, "on_expiry"), ({"on_expiry": "ask_again"}, "without expires"),
+     ({"on_expiry": "approve", "expires": 1}, "on_expiry"), ({"on_expiry": "ask_again"}, "requires expires"),
      ({"on_expiry": "escalate", "expires": 1}, "escalate_to"), ({"expires": "soon"}, "duration"),
      ({"expires": True}, "duration"), ({"execute_by": 0}, "duration")],
 )  # fmt: skip

@@ -138,7 +138,7 @@ async def test_the_same_history_twice_in_two_processes_executes_once_with_a_jour
 async def test_another_agents_history_does_not_go_on_here(run: Any, carry: Any) -> None:
     _, history = await paused(run, carry, instructions="You are the bank of Ada.")
     for other in (Bank(instructions="You are the bank of Eve."), Bank(name="eve")):
-        with pytest.raises(AgentMissing, match="only that agent goes on"):
+        with pytest.raises(AgentMissing, match="only that agent can continue"):
             await run(other.agent, message_history=history, deferred_tool_results=YES)
         assert other.ran == []
 

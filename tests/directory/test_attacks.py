@@ -230,7 +230,7 @@ async def test_a_result_in_the_tools_place_is_signed_too(journal: Any) -> None:
         await forge(desk, request, forged)
         result = await desk.run.result(10)
         said = str(result.to_input_list())
-        assert "not signed as it must be" in said
+        assert "lacks a required signature" in said
         assert "paid 5000" not in said
         desk.app.agents["desk"].model = ScriptedModel([[function_call("pay", {"amount": 5})], "Done."])
         second = await desk.waiting()
@@ -349,7 +349,7 @@ async def test_a_requester_written_in_another_case_is_the_requester(journal: Any
         run = await desk.app.start("desk", "Pay 5.", requester="Ada")
         await until_status(desk.app, run.id, "waiting")
         [request] = await desk.app.inbox.list()
-        with pytest.raises(NotAllowed, match="other than the person"):
+        with pytest.raises(NotAllowed, match="other than the requester"):
             await desk.app.inbox.approve(request, by=Login("ada"))
     assert desk.paid == []
 

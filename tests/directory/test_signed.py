@@ -186,7 +186,7 @@ async def test_nobody_decides_without_their_own_signature(journal: Any) -> None:
         request = await desk.waiting()
         proof = await desk.signed("bob", request)
         inbox = desk.app.inbox
-        with pytest.raises(NotAllowed, match="signed with the person's own key"):
+        with pytest.raises(NotAllowed, match="signed with the approver's own key"):
             await inbox.approve(request, by=Login("bob"))
         for wrong, by in (
             (proof, "cyd"),
@@ -399,5 +399,5 @@ async def test_a_worker_may_be_told_which_key_to_begin_with(own_key: None) -> No
 
 async def test_terms_that_take_signatures_need_an_app(own_key: None) -> None:
     desk = Desk(MemoryJournal())
-    with pytest.raises(UserError, match="verified where the agent runs in an App"):
+    with pytest.raises(UserError, match="verified only when the agent runs in an App"):
         await Runner.run(desk.app.agents["desk"], "Pay 5.", journal=MemoryJournal())

@@ -46,7 +46,7 @@ async def test_a_requester_who_confirms_with_an_edit_does_not_decide_alone(journ
     async with desk.app:
         request = await waiting(desk)
         edit = {"amount": 5000}
-        with pytest.raises(UserError, match="nobody edits"):
+        with pytest.raises(UserError, match="cannot be edited"):
             await desk.signed("ada", request, "edit", edit=edit)
     assert desk.paid == []
 

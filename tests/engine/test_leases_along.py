@@ -155,7 +155,7 @@ async def test_a_drive_that_gave_its_lease_back_takes_no_other() -> None:
     journal = Told()
     play = play_of(desk(), "go", journal=journal)
     await play.finish()
-    with pytest.raises(Conflict, match="given back"):
+    with pytest.raises(Conflict, match="its lease was released"):
         await play.drive.commit(cm.Cancel())
     assert journal.asked == ["takes 0", "ends 1"]
 

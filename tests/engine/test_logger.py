@@ -75,7 +75,7 @@ async def test_a_probe_that_cannot_tell_is_logged(logged: Any) -> None:
     await rest.append(done.run_id, 0, lines[:started])
     state = await RunState.load(rest, done.run_id, desk)
     assert [item.kind for item in (await Runner.run(desk, state)).interruptions] == ["in_doubt"]
-    assert logged() == ["the check of 'pay' could not tell, a person has to: ValueError"]
+    assert logged() == ["the check of 'pay' was inconclusive, a person must resolve the call: ValueError"]
 
 
 async def test_a_session_that_is_not_told_of_a_stop_is_logged(logged: Any) -> None:

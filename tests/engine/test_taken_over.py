@@ -69,7 +69,7 @@ async def test_who_stood_still_before_it_wrote_to_the_session_leaves_that_to_its
                 await play(agent, state, streamed, session=session)
 
     journal = Slow(clock=clock)
-    with pytest.raises(Conflict, match=r"under epoch|given back"):
+    with pytest.raises(Conflict, match=r"under epoch|its lease was released"):
         await play(agent, "go", streamed, journal=journal, session=session)
     [row] = await journal.runs()
     assert row.status == "finished"
@@ -226,6 +226,6 @@ async def test_a_drive_whose_run_was_stopped_by_another_process_ends_with_a_conf
     [row] = await journal.runs()
     await Inbox(journal).tell(row.run, cm.RecordRestore("its store was restored", "nonce"))
     go_on_now.set()
-    with pytest.raises(Conflict, match=r"was stopped \(StoreRestored\) while it was moved: resume it to go on"):
+    with pytest.raises(Conflict, match=r"was stopped \(StoreRestored\) while it was executed: resume it to continue"):
         await driving
     assert did == []

@@ -59,7 +59,7 @@ def test_a_button_approves(page: httpx2.Client) -> None:
     assert "tar -czf /b.tgz &lt;data&gt; &amp;" in first
     assert "<data>" not in first
     done = page.post("/decide", data={**form(page), "say": "approve"}, follow_redirects=True)
-    assert (done.status_code, "Nothing waits." in done.text) == (200, True)
+    assert (done.status_code, "No pending requests." in done.text) == (200, True)
     assert "backup.sh" in answer_of_the_model()
 
 

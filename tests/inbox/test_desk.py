@@ -124,7 +124,7 @@ async def test_a_question_is_answered(store: Any) -> None:
     agent, inbox = clerk([function_call("ask_user", {"question": "Which?"}, call_id="q")]), Inbox(store)
     run = await paused(store, agent)
     [row] = await inbox.list(kind="external")
-    with pytest.raises(NotPending, match="waits for an answer"):
+    with pytest.raises(NotPending, match="requires an answer"):
         await inbox.approve(row, by="ann")
     await inbox.answer(row, "the blue one", by="ann")
     assert "the blue one" in str((await gone_on(store, run, agent)).to_input_list())
@@ -216,7 +216,7 @@ async def test_a_doubt_is_settled_by_one_person(store: Any) -> None:
     with pytest.raises(UserError, match="not 'perhaps'"):
         await inbox.resolve(row, "perhaps", by="ann")  # type: ignore[arg-type]  # it is wrong on purpose
     for outcome in ("did_not_run", "retry"):
-        with pytest.raises(UserError, match="only what ran has an output"):
+        with pytest.raises(UserError, match="only a call that ran has an output"):
             await inbox.resolve(row, outcome, "it did", by="ann")
     await inbox.resolve(row, "ran", "it did", by="ann")
     with pytest.raises(Conflict, match="ran by ann"):
@@ -232,7 +232,7 @@ async def test_what_is_not_there_cannot_be_decided(store: Any) -> None:
     for other, name in ((inbox, "5e1f"), (Inbox(store.of("them")), row.id)):
         with pytest.raises(NotPending, match="there is no such request"):
             await other.approve(name, by="ann", revision=1)
-    with pytest.raises(UserError, match="say who decides"):
+    with pytest.raises(UserError, match="the approver is missing"):
         await inbox.approve(row, by="")
     assert (await inbox.get(row.id)).state == "open"
 

@@ -63,7 +63,7 @@ async def test_a_claim_is_shown_and_restricts_nobody(store: Any) -> None:
     assert (await inbox.get(row.id)).request.claim == claim
     assert await inbox.list(unclaimed=True) == []
     assert await inbox.list(for_="ann", unclaimed=True) == [row]
-    with pytest.raises(Conflict, match="ann is on it") as told:
+    with pytest.raises(Conflict, match="ann claimed it") as told:
         await inbox.let_go(row, by="bob")
     assert told.value.winner == "ann"
     taken = (await inbox.take(row, by="bob", lasts="1h")).request.claim
@@ -122,7 +122,7 @@ async def test_an_approval_is_taken_back_before_it_is_executed(store: Any, strea
     [row] = await inbox.list()
     await inbox.approve(row, by="ann")
     row = await inbox.withdraw(row, by="bob", note="wrong account")
-    assert (row.state, row.request.revision, row.reason) == ("open", 2, "bob took the approval back: wrong account")
+    assert (row.state, row.request.revision, row.reason) == ("open", 2, "bob withdrew the approval: wrong account")
     result = await gone_on(store, run, agent, streamed)
     assert (paid, [item.revision for item in result.interruptions]) == ([], [2])
     await inbox.approve(result.interruptions[0].request, by="ann")
@@ -152,7 +152,7 @@ async def test_who_may_take_an_approval_back(store: Any) -> None:
         await inbox.withdraw(row, by=ANN)
     await inbox.approve(row, by=ANN)
     for stranger in (EVE, "ann"):
-        with pytest.raises(NotAllowed, match="cannot take this approval back"):
+        with pytest.raises(NotAllowed, match="cannot withdraw this approval"):
             await inbox.withdraw(row, by=stranger)
     no_role_any_more = Decider("ann", strength="authenticated")
     assert (await inbox.withdraw(row, by=no_role_any_more)).state == "open"

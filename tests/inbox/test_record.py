@@ -107,14 +107,14 @@ async def test_an_approval_is_followed_by_its_recheck_and_never_by_another_wait(
     assert paid == [(5, "s3cr3t")]
     words = [each for each in made.words() if each.startswith("pay ")]
     assert [each.split(") ", 1)[1].split(":")[0].split(" by")[0] for each in words] == [
-        "waits for people",
+        "requires approval",
         "is approved",
         "was checked again after the decision, which is upheld",
         "starts",
         "ended",
     ]
     trail = [word for word, _by, _text in await made.trail()]
-    assert trail == ["asks for approval", "approved", "policy checked again: approval upheld", "started", "ended"]
+    assert trail == ["requires approval", "approved", "policy checked again: approval upheld", "started", "ended"]
     audit = await made.audit()
     assert audit == [("verdict", "ask", "policy:1"), ("decision", "approve", "ann"), ("recheck", "upheld", "policy:1")]
     assert [each.verdict for each in await Audit(made.journal).search(verdict="upheld")] == ["upheld"]
@@ -185,7 +185,7 @@ async def test_a_question_to_the_agent_is_told_as_a_question_and_not_as_a_reject
     assert made.events("CallDecided")[0]["verdict"] == "asked_back"
     assert ("decision", "asked_back", "ann") in await made.audit()
     assert len(await Audit(made.journal).search(verdict="asked_back")) == 1
-    assert (made.chat().verdict, made.chat().decided) == ("asked_back", "a question, and no decision yet, by")
+    assert (made.chat().verdict, made.chat().decided) == ("asked_back", "question, not a decision, by")
     assert await made.message() == "asked back by ann: desk asks to run pay"
     for everything in (made.words(), await made.trail(), made.events("CallDecided"), await made.audit()):
         assert "reject" not in str(everything)

@@ -91,7 +91,7 @@ async def test_who_is_not_in_the_directory_decides_nothing_and_is_told_so(room: 
     [request] = await asked(room.journal)
     answer = await room.click(request, user)
     assert not answer.decided
-    assert "nobody in the directory" in answer.text
+    assert "no user has your Slack account" in answer.text
     assert (await room.state(request)).state == "open"
 
 
@@ -139,7 +139,7 @@ async def test_who_left_or_lost_the_role_decides_nothing(room: Room) -> None:
     await room.people.take_role("finance", of="bob", by="ada")
     assert not (await room.click(request, "U2")).decided
     await room.people.remove("bob", by="ada")
-    assert "nobody in the directory" in (await room.click(request, "U2")).text
+    assert "no user has your Slack account" in (await room.click(request, "U2")).text
 
 
 async def test_a_click_on_an_earlier_asking_or_without_a_signature_decides_nothing(room: Room) -> None:

@@ -88,7 +88,7 @@ async def test_nobody_confirms_for_a_run_that_does_not_say_whose_it_is(store: An
     inbox = Inbox(store)
     await paused(store, clerk(confirm=True), requester=None)
     [row] = await inbox.list()
-    with pytest.raises(NotAllowed, match="does not say who that is"):
+    with pytest.raises(NotAllowed, match="has none"):
         await inbox.approve(row, by=EVE)
     assert paid == []
 
@@ -99,20 +99,20 @@ async def test_the_requester_confirms_first_and_then_others_decide(store: Any) -
     run = await paused(store, agent)
     [row] = await inbox.list()
     assert (row.request.waits_for, row.request.verdicts) == ("requester", ("approve", "reject"))
-    with pytest.raises(NotAllowed, match="eve confirms it"):
+    with pytest.raises(NotAllowed, match="eve must confirm it"):
         await inbox.approve(row, by=ANN)
     for _ in range(2):
         row = await inbox.approve(row, by=EVE)
     assert (row.state, row.request.waits_for, row.request.votes) == ("open", "others", ())
     assert row.request.confirmed is not None
     assert row.request.confirmed.by == "eve"
-    with pytest.raises(UserError, match="what the requester confirms is what runs"):
+    with pytest.raises(UserError, match="a call that its requester confirms"):
         await inbox.approve(row, by=ANN, edit={"amount": 6})
     with pytest.raises(NotAllowed):
         await inbox.approve(row, by=ANN, grant=Grant())
     eve_of_ops = Decider("eve", roles=("ops",), strength="authenticated")
     await inbox.approve(row, by=ANN)
-    with pytest.raises(NotAllowed, match="other than the person for whom"):
+    with pytest.raises(NotAllowed, match="other than the requester"):
         await inbox.approve(row, by=eve_of_ops, note="as one of the others")
     assert (await inbox.approve(row, by=BOB)).state == "approve"
     await gone_on(store, run, agent)
@@ -154,12 +154,12 @@ async def test_without_glass_there_is_nothing_to_break(store: Any) -> None:
     inbox = Inbox(store)
     await paused(store, clerk(role="ops"))
     [row] = await inbox.list()
-    with pytest.raises(NotAllowed, match="let nobody break the glass"):
+    with pytest.raises(NotAllowed, match="allow no emergency override"):
         await inbox.approve(row, by=GUS, break_glass=True, note="so")
     for wrong in ({"break_glass": "chief"}, {"break_glass": ""}, {"confirm": "yes"}):
         with pytest.raises(UserError, match=r"break_glass|confirm"):
             Approval(**wrong)  # pyright: ignore[reportArgumentType]  # it is wrong on purpose
-    with pytest.raises(UserError, match="nobody to escalate to"):
+    with pytest.raises(UserError, match="no one to escalate to"):
         Approval(confirm=True, expires="1h", on_expiry="escalate", escalate_to=["ann"])
 
 
@@ -168,7 +168,7 @@ async def test_the_agent_is_asked_back(store: Any, streamed: bool) -> None:
     agent, inbox = clerk(again=True), Inbox(store)
     run = await paused(store, agent)
     [row] = await inbox.list()
-    with pytest.raises(UserError, match="is not empty"):
+    with pytest.raises(UserError, match="is empty"):
         await inbox.ask_back(row, " ", by="ann")
     row = await inbox.ask_back(row, "For which invoice?", by="ann")
     assert (row.state, row.by) == ("asked_back", "ann")

@@ -88,7 +88,7 @@ async def test_a_request_is_shown_whole_and_approved() -> None:
         await at.press("a")
         await at.says("Recorded", "1 of 2")
         assert (await at.does(at.app.inbox.get(name))).request.votes[0].by == "ada"
-        await at.says("you voted already")
+        await at.says("your vote")
 
 
 async def test_what_comes_is_announced_and_can_be_rejected() -> None:
@@ -126,7 +126,7 @@ async def test_an_edit_that_the_tool_refuses_changes_nothing() -> None:
         await at.until(lambda: at.asks)
         at.screen.screen.query_one("#field-1", TextArea).text = '"many"'
         await at.press("ctrl+s")
-        await at.says("Refused, nothing was changed")
+        await at.says("Invalid, nothing was changed")
         await at.press("escape")
         assert at.screen.view.request is not None
         assert at.screen.view.request.edit is None
@@ -136,7 +136,7 @@ async def test_what_somebody_else_decides_meanwhile_is_said_where_it_stands() ->
     async with remote("notices") as at:
         name = at.screen.list.at
         await at.does(at.app.inbox.reject(await at.does(at.app.inbox.get(name)), by=Login("ben")))
-        await at.says("It waits no longer", "ben rejected")
+        await at.says("No longer pending", "ben rejected")
         assert await state(at, name) == ("reject", "ben")
 
 
@@ -172,13 +172,13 @@ async def test_a_lost_server_is_said_and_nothing_is_decided_until_it_is_back() -
         await at.seen()
         at.line.cut = True
         await at.press("n")
-        await at.says("The server is away", "send_notice")
+        await at.says("Server unreachable", "send_notice")
         await at.press("a")
         await at.says("Nothing was recorded")
         at.line.cut = False
         await at.until(lambda: not at.screen.away)
         assert (await state(at, name))[0] == "open"
-        assert "The server is away" not in at.text()
+        assert "Server unreachable" not in at.text()
         await at.press("a")
         await at.says("Recorded")
         assert await state(at, name) == ("approve", "ada")
@@ -224,7 +224,7 @@ async def test_a_signed_call_says_how_it_is_signed() -> None:
     async with remote("treasury", size=(160, 48)) as at:
         await at.seen()
         await at.press("a")
-        await at.says("it takes your signature", "--server", "--sign")
+        await at.says("your signature is required", "--server", "--sign")
         assert (await state(at, at.screen.list.at))[0] == "open"
 
 

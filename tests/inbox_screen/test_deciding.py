@@ -49,7 +49,7 @@ async def test_high_risk_takes_the_key_twice() -> None:
     async with desk("ops") as at:
         await at.seen()
         await at.press("a")
-        await at.says("High risk: press a once more")
+        await at.says("High risk: press a again")
         assert (await at.row("delete_backups")).state == "open"
         await at.press("a")
         await at.says("Recorded: approved")
@@ -58,10 +58,10 @@ async def test_high_risk_takes_the_key_twice() -> None:
 async def test_nothing_runs_before_its_last_row_was_on_the_screen() -> None:
     async with desk("sql", size=(100, 24)) as at:
         await at.press("a")
-        await at.says("there is more to see first")
+        await at.says("not all rows are shown yet")
         assert (await at.row("run_sql")).state == "open"
         await at.press("x")
-        await at.says("there is more to see first")
+        await at.says("not all rows are shown yet")
         await at.seen()
         await at.press("a")
         await at.says("Recorded: approved")
@@ -74,7 +74,7 @@ async def test_a_key_that_was_being_typed_when_it_came_up_decides_nothing(monkey
         await at.press("j")
         await at.until(lambda: at.shown == "send_notice")
         await at.press("a")
-        await at.says("just came up")
+        await at.says("this just appeared")
         assert (await at.row("send_notice")).state == "open"
 
 
@@ -101,7 +101,7 @@ async def test_a_key_that_was_meant_for_another_request_decides_none_of_many(mon
         dialog: Any = at.screen.screen
         dialog._quiet.drawn(monotonic() + 60)
         await at.press("a")
-        await at.says("just came up")
+        await at.says("this just appeared")
         assert (await at.row("send_notice")).state == "open"
         dialog._quiet.drawn(0.0)
         await at.press("a")
@@ -216,7 +216,7 @@ async def test_x_says_one_word_for_all_of_one_shape() -> None:
         await at.seen()
         await at.press("x")
         await at.until(lambda: at.asks)
-        await at.says("2 calls of this tool with these arguments")
+        await at.says("2 pending calls of this tool with these arguments")
         await at.press("a")
         await at.says("Recorded: 2 of 2")
         assert not await at.app.inbox.list()
@@ -225,21 +225,21 @@ async def test_x_says_one_word_for_all_of_one_shape() -> None:
 async def test_c_claims_and_lets_go_and_z_puts_it_off() -> None:
     async with desk("notices") as at:
         await at.press("c")
-        await at.says("You are on it", "on it: ada")
+        await at.says("Claimed", "claimed by: ada")
         await at.press("c")
-        await at.says("You let it go")
+        await at.says("Released")
         await at.press("z")
-        await at.says("Put off for an hour")
+        await at.says("Snoozed for 1 hour")
         await at.press("m")
         await at.until(lambda: not at.screen.list.entries)
-        assert "Nothing of that kind waits." in at.text()
+        assert "No pending requests match." in at.text()
 
 
 async def test_a_quorum_shows_its_progress_and_takes_two() -> None:
     async with desk("support") as at:
         await at.seen()
         await at.press("a")
-        await at.says("1 of 2 approvals; it waits for more", "1/2", "ada approved")
+        await at.says("1 of 2 approvals; more approvals are required", "1/2", "ada approved")
         row = await at.row("refund")
         assert row.state == "open"
 
@@ -256,7 +256,7 @@ async def test_a_signed_one_says_how_it_is_signed() -> None:
     async with desk("treasury") as at:
         await at.seen()
         await at.press("a")
-        await at.says("it takes your signature", "--sign")
+        await at.says("your signature is required", "--sign")
         assert (await at.row("wire")).state == "open"
 
 

@@ -44,7 +44,7 @@ async def test_somebody_else_decides_while_it_is_looked_at() -> None:
     async with desk("notices", "support") as at:
         await at.at("send_notice")
         await at.app.inbox.reject(await at.row("send_notice"), by=Login("ben"))
-        await at.says("It waits no longer: ben rejected", "Nothing ran.")
+        await at.says("No longer pending: ben rejected", "Nothing ran.")
         assert [entry.gone for entry in at.screen.list.entries if entry.row.tool == "send_notice"] == ["rejected"]
         await at.press("a", "r")
         assert not at.asks
@@ -83,7 +83,7 @@ async def test_two_people_make_a_quorum_on_two_screens() -> None:
     async with desk("support") as at:
         await at.seen()
         await at.press("a")
-        await at.says("1 of 2 approvals; it waits for more")
+        await at.says("1 of 2 approvals; more approvals are required")
         await at.app.inbox.approve(await at.row("refund"), by=Login("ben"))
         await at.says("refunded 129 for A-1042")
 
@@ -94,7 +94,7 @@ async def test_time_runs_out_while_it_is_looked_at() -> None:
         await at.screen.look()
         screen: Any = at.screen
         screen._tick()
-        await at.says("Its time is up. Nothing ran.")
+        await at.says("Expired. Nothing ran.")
         await at.press("a", "r", "w")
         assert not at.asks
 
@@ -105,7 +105,7 @@ async def test_a_long_list_is_bounded() -> None:
         journal: Any = at.app.journal
         journal._mine.rows.requests.update({row.id: row for row in rows})
         await at.screen.look(renew=True)
-        await at.says("500 and more waiting, the first 50 here")
+        await at.says("500 and more pending, first 50 shown")
         assert len(at.screen.list.entries) == 50
 
 
@@ -173,7 +173,7 @@ async def test_the_keys_stand_in_one_row_and_a_click_on_one_presses_it() -> None
         row = at.text().splitlines()[-1]
         assert row == " ^q Quit  j Next  k Before  ⏎ Open  n New  / Search  m Mine  ? Keys"
         await at.pilot.click(KeyBar, offset=(row.index("Keys"), 0))
-        await at.says("What the keys do")
+        await at.says("Keys")
 
 
 async def test_the_palette_is_there_from_the_first_drawing_on(monkeypatch: Any) -> None:
@@ -189,7 +189,7 @@ async def test_the_palette_is_there_from_the_first_drawing_on(monkeypatch: Any) 
 async def test_question_mark_says_what_the_keys_do() -> None:
     async with desk("notices") as at:
         await at.press("question_mark")
-        await at.says("What the keys do", "ask the agent back")
+        await at.says("Keys", "ask the agent")
         await at.press("escape")
         await at.until(lambda: not at.asks)
 
@@ -225,7 +225,7 @@ async def test_a_store_that_is_away_while_the_list_is_renewed_ends_nothing(monke
         monkeypatch.setattr(at.screen.seat.inbox, "page", away)
         for key in ("n", "m"):
             await at.press(key)
-            await at.says("The journal is away", "the disk is gone")
+            await at.says("Journal unreachable", "the disk is gone")
         monkeypatch.setattr(at.screen.seat.inbox, "page", lists)
         assert at.screen.is_running
 

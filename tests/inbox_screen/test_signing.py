@@ -79,7 +79,7 @@ async def test_a_call_is_signed_with_the_key_that_the_person_enrolled(place: str
         enrolled = await enrol(at, key)
         await asked(at)
         row = await state(at)
-        await at.says("Sign it", "you say: approve", row.digest, "key: ")
+        await at.says("Sign the decision", "decision: approve", row.digest, "key: ")
         assert row.state == "open"
         await at.press("enter")
         await at.says("Recorded", "approved")
@@ -120,7 +120,7 @@ async def test_somebody_without_a_key_is_told_the_remedy(place: str, key: Path) 
     async with sitting(place) as at:
         await at.seen()
         await at.press("a")
-        await at.says("Not recorded, it takes your signature", "enrol-key", "--sign")
+        await at.says("Not recorded, your signature is required", "enrol-key", "--sign")
         assert (await state(at)).state == "open"
         await enrol(at, key)
         key.with_suffix(".pub").unlink()
@@ -136,7 +136,7 @@ async def test_a_key_that_ssh_keygen_cannot_use_records_nothing(place: str, key:
         key.write_text("not a key", encoding="utf-8")
         await asked(at)
         await at.press("enter")
-        await at.says("Not recorded, it takes your signature", "could not sign")
+        await at.says("Not recorded, your signature is required", "could not sign")
         assert (await state(at)).state == "open"
 
 
@@ -185,7 +185,7 @@ async def test_a_server_that_wants_other_bytes_signed_gets_no_signature(key: Pat
         at.line.handle_async_request = lying  # pyright: ignore[reportAttributeAccessIssue] # a line that lies
         await at.seen()
         await at.press("a")
-        await at.says("Not recorded, it takes your signature", "something else signed")
+        await at.says("Not recorded, your signature is required", "something else signed")
         assert not at.asks
         assert (await state(at)).state == "open"
 

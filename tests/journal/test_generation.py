@@ -192,7 +192,7 @@ async def test_a_copy_beside_a_store_that_lives_is_no_second_one(tmp_path: Path)
     payer, file = Payer(), tmp_path / "runs.db"
     run = await backed_up(file, payer, approved=True)
     copy = SQLiteJournal(tmp_path / "backup.db")
-    with pytest.raises(StoreRestored, match="still there"):
+    with pytest.raises(StoreRestored, match="still exists"):
         await copy.claim(run, "w", 60_000)
     assert len(await copy.requests()) == 1, "it can be looked at"
     journal = SQLiteJournal(file)

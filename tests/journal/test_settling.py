@@ -356,7 +356,7 @@ async def test_a_revision_alone_says_nothing_after_a_restore(place: Place) -> No
     await settle(journal)
     inbox = Inbox(journal, {payer.agent.name: payer.agent})
     [row] = await inbox.list()
-    with pytest.raises(Conflict, match="its revision does not say what was shown"):
+    with pytest.raises(Conflict, match="its revision does not identify what was shown"):
         await inbox.approve(row.id, by="ann", revision=row.request.revision)
     assert (await inbox.approve(row.id, by="ann", digest=row.digest)).state != "open"
     await journal.close()

@@ -44,7 +44,7 @@ async def test_words_that_change_between_model_and_people(how: str, streamed: bo
             if not result.interruptions:
                 break
             [item] = result.interruptions
-            said = [block.text for block in item.preview.blocks if block.label.startswith("what the server says")]
+            said = [block.text for block in item.preview.blocks if block.label.startswith("the server's description")]
             result = await play(agent, approve_all(result), streamed=streamed)
         assert said == ["Sends all files to me."]
         if how == "second":

@@ -122,7 +122,7 @@ async def test_a_question_is_never_an_approval(streamed: bool, key: str) -> None
         state = (await play(agent, streamed=streamed)).to_state()
         [item] = state.get_interruptions()
         assert item.preview.summary == "MCP server shop asks, within say"
-        with pytest.raises(UserError, match="waits for an answer"):
+        with pytest.raises(UserError, match="requires an answer"):
             state.approve(item)
         state.answer(item, {"ok": "perhaps"})
         result = await play(agent, state, streamed=streamed)

@@ -175,7 +175,7 @@ async def test_people_see_server_tool_arguments_and_the_servers_words_as_such(st
         assert [(block.label, getattr(block, "text", None)) for block in item.preview.blocks] == [
             ("calls", "echo on MCP server files"),
             ("arguments", None),
-            ("what the server says of this tool", "Says it again."),
+            ("the server's description of this tool", "Says it again."),
         ]
         assert item.preview.blocks[1].value == {"text": "\u202e"}
 

@@ -51,7 +51,7 @@ def test_each_rule_on_the_way_says_why_it_did_not_match() -> None:
 @each(
     ("policy", "says"),
     [
-        (Policy(allow(tool="x")), "no rule matches; the tool's own setting holds"),
+        (Policy(allow(tool="x")), "no rule matches; the tool's own setting applies"),
         (Policy(allow(tool="x"), default="deny"), "no rule matches; the default is deny"),
         (Policy(deny()), "rule 1 (deny) decides: it is about every such call"),
         (Policy(ask(where={"to": "ada", "n": {"ge": 5}})),

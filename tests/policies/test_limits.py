@@ -170,8 +170,11 @@ def test_or_of_any_call_of_the_same_tool() -> None:
     policy = Policy(deny(tool="pay", over=Rejections(2, same="tool")), ask())
     past = Recorded(rejected=(call({"to": "ada"}), call({"to": "bob"})))
     verdict = policy(call({"to": "cy"}, past=past), None)
-    assert verdict == Verdict("deny", "calls of this tool were rejected 2 times and nobody will be asked about one "
-                              "again; do not make one again", by="policy:1")  # fmt: skip
+    assert verdict == Verdict(
+        "deny",
+        "calls of this tool were rejected 2 times and are now denied; do not make one again",
+        by="policy:1",
+    )
     assert action(policy, call({"to": "cy"}, kind="mcp", past=past)) == "ask", "the same name is not the same tool"
 
 

@@ -6,7 +6,7 @@ Prints:
 
 Prints with keyturn, on purpose:
 
-    no call of this state waits for that decision; take an item of get_interruptions()
+    no pending call of this state matches that decision; pass an item of get_interruptions()
 """
 
 import asyncio

@@ -6,7 +6,7 @@ Prints:
 
 Prints with keyturn, on purpose:
 
-    this state is stale: its run went on from here already, and what it approved may have run
+    this state is stale: its run already continued from here, and what it approved may have run
     [5]
 """
 

@@ -60,7 +60,7 @@ def test_a_key_without_a_secret_signs_nothing_even_if_it_was_enrolled() -> None:
     inner = packed(b"ssh-ed25519", FOR_ALL)
     body = b"SSHSIG\0\0\0\1" + packed(blob, b"keyturn", b"", b"sha512", inner)
     weak = PublicKey("ssh", scheme("ssh").fingerprint(line), line)
-    with pytest.raises(ProofRefused, match="anybody could sign"):
+    with pytest.raises(ProofRefused, match="anyone could sign"):
         verify(weak, CHALLENGE, Proof("ssh", weak.id, armored(body)))
 
     honest = PasskeySigner("EdDSA")
@@ -69,7 +69,7 @@ def test_a_key_without_a_secret_signs_nothing_even_if_it_was_enrolled() -> None:
     text = msgspec.json.encode(data, order="sorted").decode()
     weak = PublicKey("passkey", scheme("passkey").fingerprint(text), text)
     forged = of_fields({**honest.fields(CHALLENGE), "signature": FOR_ALL})
-    with pytest.raises(ProofRefused, match="anybody could sign"):
+    with pytest.raises(ProofRefused, match="anyone could sign"):
         verify(weak, CHALLENGE, Proof("passkey", weak.id, forged))
 
 

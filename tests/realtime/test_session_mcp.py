@@ -81,7 +81,7 @@ async def test_a_word_on_a_hosted_call_goes_to_no_other_connection() -> None:
         await until(lambda: "mcpr_1" in str(model.sent))
         await turns_of_the_loop(200)
         assert "mcp_approval_response" not in str(model.sent)
-        assert "nothing came of it" in str(model.sent)
+        assert "it did not run" in str(model.sent)
         await model.tell(me.RealtimeModelApprovalRequestEvent({**ASKED, "arguments": '{"q": "everything"}'}))
         again = await told.until("tool_approval_required", 2)
         assert "everything" in again.arguments
@@ -199,7 +199,7 @@ async def test_a_decision_that_is_made_while_there_is_no_connection_is_told_to_t
         await until(lambda: states(session) == [])
         assert sent(model) == 0
         await session.reconnect()
-        words = "ask again if it is still needed" if approve else "Stop."
+        words = "request it again if it is still needed" if approve else "Stop."
         assert [each for each in model.sent if words in str(each)], "the next connection is told"
         assert sent(model) == 0, "nothing answers a request that it did not make"
         await model.says("Well.")

@@ -196,7 +196,7 @@ async def test_an_approval_of_a_request_of_an_earlier_connection_is_none_of_anot
         await model.tell(me.RealtimeModelApprovalRequestEvent({**REQUEST, "arguments": '{"all": true}'}))
         await until(lambda: answers(model))
         await session.approve_tool_call(asked.item)
-        await until(lambda: "nothing came of it" in str(model.sent))
+        await until(lambda: "it did not run" in str(model.sent))
     assert answers(model) == [("mcpr_1", False)]
     assert "another call with that id is open" in str(told.errors())
 

@@ -339,7 +339,7 @@ async def test_an_answer_of_no_keyturn_server_is_said_to_be_one() -> None:
         return httpx2.Response(200, text="<html>")
 
     async with AsyncClient("http://localhost", "t", transport=httpx2.MockTransport(web)) as client:
-        with pytest.raises(ServerError, match="is the URL right"):
+        with pytest.raises(ServerError, match="check the URL"):
             await client.get("5e1f")
 
 

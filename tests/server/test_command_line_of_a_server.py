@@ -180,7 +180,7 @@ def test_the_clients_new_words_say_what_the_server_does() -> None:
         assert [read.by.id for read in ada.audit.reads(person="ada") if read.by] == ["ada"]
         assert (ada.story(run).run.status, ada.story(run).traceback) == ("waiting", "")
         lines = list(ada.events(run, words=True, follow=False))
-        assert any("waits for people" in words for line in lines for event in line.events for words in event["words"])
+        assert any("requires approval" in words for line in lines for event in line.events for words in event["words"])
         assert "SECRET" not in str(lines)
         assert ada.policies.get().rules == 0
         assert ada.policies.replay('default = "allow"', examples=0).counts[0].examples == []

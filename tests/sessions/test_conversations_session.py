@@ -446,7 +446,7 @@ async def test_a_new_message_supersedes_the_pause(world: World, run: Run, client
     agent = asking(world, model([call("ask", "c1")], [call("ask", "c2", x=2)], "done"))
     session = OpenAIConversationsSession(openai_client=client)
     first = await run(agent, "pay", session=session)
-    with pytest.raises(Conflict, match="waits for a decision"):
+    with pytest.raises(Conflict, match="requires a decision"):
         await run(agent, "hello?", session=session, run_config=RunConfig(paused_session="refuse"))
     second = await run(agent, "pay that instead", session=session)
     with pytest.raises(Conflict):

@@ -78,7 +78,7 @@ async def test_a_file_that_changed_after_it_was_shown_asks_again(root: Path, run
     (root / "README.md").write_text("# Title\n\nhello\n\nand more\n")
     result = await run(desk, state)
     [item] = result.interruptions
-    assert "not as it was when it was shown" in item.reason
+    assert "has changed since it was shown" in item.reason
     assert item.preview.blocks == (
         Diff("# Title\n\nhello\n\nand more\n", "# Title\n\ngoodbye\n\nand more\n", "README.md"),
     )

@@ -52,7 +52,7 @@ class TestAskUser(ToolCase):
         [item] = result.interruptions
         assert item.kind == "external"
         assert item.requests["problem"]
-        assert item.preview.blocks[0] == Text(item.requests["problem"], label="the answer before was not taken")
+        assert item.preview.blocks[0] == Text(item.requests["problem"], label="the previous answer was not accepted")
         assert len(self.model.calls) == 1
         return result.to_state()
 

@@ -307,7 +307,7 @@ async def test_nobody_can_answer_for_it_or_edit_it() -> None:
     [item] = state.get_interruptions()
     with pytest.raises(UserError, match="'read' runs elsewhere"):
         state.answer(item, {"approve": True})
-    with pytest.raises(UserError, match="nobody can change the arguments"):
+    with pytest.raises(UserError, match="cannot be edited"):
         state.approve(item, edit={"path": "b"})
     assert not state.undelivered.decisions
     state.reject(item)

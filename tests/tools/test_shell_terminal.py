@@ -17,7 +17,7 @@ def test_the_page_shows_what_a_terminal_shows() -> None:
     parts = blocks(PAGE)
     here = next(place for place, part in enumerate(parts) if "def in_a_terminal" in part.text)
     program = f"{parts[0].text}\n{parts[here].text}\nin_a_terminal()\n"
-    answers = [(b"decide > ", b"r\r"), (b"no reason > ", b"name the files that you would remove\r")]
+    answers = [(b"decide > ", b"r\r"), (b"none > ", b"name the files that you would remove\r")]
     shown, code = at_a_terminal(["-c", program], *answers, environ={"COLUMNS": "92"})
     assert (parts[here + 1].language, code) == ("console", 0)
     assert shown.strip() == parts[here + 1].text.strip()

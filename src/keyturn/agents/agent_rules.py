@@ -44,7 +44,7 @@ def check_tool(agent: AgentBase[Any], tool: object) -> None:
     """Refuse what is easily put among an agent's tools, or forgotten to be wrapped."""
     where = f"tools of agent {agent.name!r}"
     if isinstance(tool, AgentBase):
-        raise UserError(f"{where}: an agent is no tool by itself: use its as_tool(...)")
+        raise UserError(f"{where}: an agent is not a tool: use its as_tool(...)")
     if isfunction(tool):
         raise UserError(f"{where}: {tool.__name__!r} is a plain function: decorate it with @function_tool")
     if not isinstance(getattr(tool, "name", None), str):

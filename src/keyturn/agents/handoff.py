@@ -283,7 +283,7 @@ def check_handoff(source: Any, target: Any, entry: Any) -> None:
         return
     if target is not None and getattr(target, "realtime", False) != talked_to:
         remedy = (
-            "is not talked to; hand over to a RealtimeAgent, or give the other one as a tool: as_tool(...)"
+            "is not a RealtimeAgent; hand over to one, or pass the agent as a tool: as_tool(...)"
             if talked_to
             else "is a RealtimeAgent; hand over to an Agent, which a run can ask"
         )

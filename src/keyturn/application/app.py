@@ -50,7 +50,7 @@ from .run_handle import RunHandle
 from .settings import AppSettings
 from .workers import AppWorkers, why_down
 
-_STOPPED = "this process's worker was stopped while the app is open, so nothing moves its runs here; `start` begins one"
+_STOPPED = "this process's worker was stopped while the app is open, so its runs are not executed here; call `start`"
 
 
 class App(AppSettings):
@@ -212,7 +212,7 @@ class App(AppSettings):
         return found[0]
 
     async def wait(self, run_id: str, timeout: float | None = None) -> RunRow:
-        """Wait until a run is over or waits for people; raise `TimeoutError` where that takes too long."""
+        """Wait until a run is over or requires a decision; raise `TimeoutError` where that takes too long."""
         seen: list[RunRow] = []
         try:
             async with asyncio.timeout(timeout):
@@ -220,7 +220,7 @@ class App(AppSettings):
         except TimeoutError:
             status = seen[-1].status if seen else "not found yet"
             raise TimeoutError(
-                f"run {run_id} was {status} after {timeout} s and goes on: wait longer, or see that a worker moves it"
+                f"run {run_id} was {status} after {timeout} s and continues: wait longer, or check its worker"
             ) from None
 
     async def _waited(self, run_id: str, seen: list[RunRow]) -> RunRow:
@@ -229,7 +229,7 @@ class App(AppSettings):
                 seen[:] = [row]
                 if row.status in (*ENDED, "waiting"):
                     return row
-        raise NotPending(f"run {run_id!r} is not watched any more")
+        raise NotPending(f"run {run_id!r} is no longer watched")
 
     async def _rows(self, run_id: str) -> AsyncGenerator[RunRow]:
         """Yield the run's row, now and after each line."""

@@ -18,7 +18,7 @@ class Runs(Protocol):
         ...
 
     async def wait(self, run_id: str, timeout: float | None = None, /) -> RunRow:
-        """Wait until the run is over or waits for people."""
+        """Wait until the run is over or requires a decision."""
         ...
 
     async def result(self, run_id: str, timeout: float | None = None, /) -> RunResult:
@@ -54,11 +54,11 @@ class RunHandle:
         return await self._app.get(self.id)
 
     async def wait(self, timeout: float | None = None) -> RunRow:
-        """Wait until the run is over or waits for people, and return its row."""
+        """Wait until the run is over or requires a decision, and return its row."""
         return await self._app.wait(self.id, timeout)
 
     async def result(self, timeout: float | None = None) -> RunResult:
-        """Wait until the run is over or waits for people, and return its result."""
+        """Wait until the run is over or requires a decision, and return its result."""
         return await self._app.result(self.id, timeout)
 
     def stream(self) -> AsyncIterator[StreamEvent]:

@@ -45,7 +45,7 @@ def _agents(app: object, name: str, given: Mapping[str, _Declared] | Iterable[_D
     made = [_core_of(agent) for agent in several]
     named = {agent.name: agent for agent in made}
     if len(named) != len(made):
-        raise UserError("two agents of an app have the same name; a run could not say whose it is")
+        raise UserError("two agents of an app have the same name; names must be unique")
     if (config := own_of(app).get("run_config")) is not None:
         checked_policy(named, config.policy)
     known: dict[str, Agent[Any]] = own_of(app).setdefault(name, named)
@@ -164,7 +164,7 @@ class AppSettings(Constructed):
     _drilling: DrillService
     _linted: list[object]
     _rules = APP_RULES
-    _remedies: ClassVar[Mapping[str, str]] = {"worker": "embedded says whether this process moves runs"}
+    _remedies: ClassVar[Mapping[str, str]] = {"worker": "embedded says whether this process executes runs"}
 
     @property
     def policy(self) -> PolicyLike | None:

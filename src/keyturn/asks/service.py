@@ -171,7 +171,7 @@ class AskService:
         if state.status != "claimed":
             raise Conflict(f"this call has no claim to report an outcome of: it is {_said(state)}")
         if outcome == "unknown":
-            why = result if isinstance(result, str) and result else "its caller does not know what came of it"
+            why = result if isinstance(result, str) and result else "its caller does not know its outcome"
             await write_to(self._journal, log, cm.LoseCall(CALL, why, again=False, by=by))
             return state_of(log)
         words = result if isinstance(result, str) else msgspec.json.encode(result).decode()
@@ -208,7 +208,7 @@ _WORDS = {"in_doubt": "in doubt", "not_run": "known not to have run"}
 def _no_claim(state: AskState) -> str:
     """Return why a request cannot be claimed."""
     if state.status == "claimed":
-        return "this call was claimed already, and is run by whoever claimed it first"
+        return "this call was already claimed, and is run by the first claimant"
     return f"this request cannot be claimed: it is {_said(state)}"
 
 

@@ -66,7 +66,7 @@ async def talk_of(store: Store, run: str) -> Talk:
         raise UserError(f"{len(named)} runs begin with {run!r}: give more of the id")
     which = found.pop()
     if not which:
-        raise UserError(f"run {run!r} is no run of `keyturn chat`; `keyturn runs` says more about it")
+        raise UserError(f"run {run!r} was not started by `keyturn chat`; `keyturn runs` shows it")
     rows = [*named, *(row for row in rows if row.run not in {one.run for one in named})]
     return next(talk for talk in _talks(rows) if talk.id == which)
 

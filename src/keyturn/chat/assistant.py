@@ -15,7 +15,7 @@ from ..tools.processes.bubblewrap import SandboxUnavailable
 from .archive import AGENT
 
 INSTRUCTIONS: LiteralString = (
-    "You are an assistant in a terminal, at work on the folder of the person whom you talk with. Answer in plain text, "
+    "You are an assistant in a terminal, working in the folder of the user. Answer in plain text, "
     "without Markdown, and briefly. Look before you act. Ask with ask_user when only the person can know."
 )
 _ASKING = {"write_file": True, "edit_file": True}

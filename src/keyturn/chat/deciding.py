@@ -64,16 +64,16 @@ class ChatDecidingApp(LettersApp[str]):
 
     async def reject_call(self, request: ShownRequest) -> None:
         """Reject it, with a reason for the model."""
-        why = await self.line_for(request, "Reject it", "why? the model reads it; empty: no reason")
+        why = await self.line_for(request, "Reject it", "reason, which the model reads; empty: none")
         if why is not None:
             await self.decide(request, "reject", message=why or None)
 
     async def answer_call(self, request: ShownRequest) -> None:
         """Answer what is asked, or give the call's result."""
         question = request.item.kind == "external"
-        words: LiteralString = "its result, as the model reads it"
+        words: LiteralString = "the result that the model reads"
         if question:
-            words = "one of these, or its number" if request.choices else "your answer; an object or a list as JSON"
+            words = "a choice, or its number" if request.choices else "your answer; an object or a list in JSON"
         typed = await self.line_for(request, "Answer it" if question else "Write its result", words)
         if typed:
             output = request.answer(typed) if question else typed
@@ -81,7 +81,7 @@ class ChatDecidingApp(LettersApp[str]):
 
     async def call_ran(self, request: ShownRequest) -> None:
         """Say that a call in doubt ran."""
-        words: LiteralString = "what came of it? empty: you only know that it ran"
+        words: LiteralString = "its result, if you know it; empty: unknown"
         typed = await self.line_for(request, "It ran", words)
         if typed is not None:
             await self.decide(request, "ran", output=typed or None)
@@ -100,7 +100,7 @@ class ChatDecidingApp(LettersApp[str]):
 
     async def explain_call(self, request: ShownRequest) -> None:
         """Say what the letters do."""
-        await self.push_screen_wait(TextDialog("What the letters do", partial(help_rows, request=request)))
+        await self.push_screen_wait(TextDialog("Keys for this call", partial(help_rows, request=request)))
 
 
 LETTERS: dict[str, Callable[[ChatDecidingApp, ShownRequest], Awaitable[None]]] = {

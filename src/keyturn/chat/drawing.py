@@ -19,6 +19,7 @@ from ..render.arguments import argument_lines, is_text
 from ..render.escape import escape
 from ..render.layout import LayoutLine, preview_lines, text_lines
 from ..render.one_row import first_arguments
+from ..render.plural import plural
 from ..render.terminal import NARROWEST, rows
 from ..screens.drawing import Row, labelled, line_rows, ours, prose
 from .transcript import CallEntry, Note, SubagentLane, Transcript, TranscriptEntry, Words
@@ -29,10 +30,10 @@ _SHOWN_ELSEWHERE = ("asked", "needs", "in_doubt")  # while it waits, it is shown
 _NOT_RUN = ("reject", "asked_back", "expire", "did_not_run")
 _IN_ITS_PANEL = ("write_todos",)  # the panel shows what these wrote
 _LEADS: dict[str, tuple[LiteralString, str]] = {
-    "proposed": ("looked at", "quiet"),
+    "proposed": ("checking", "quiet"),
     "allowed": ("about to run", "quiet"),
-    "asked": ("waits for you", "waits"),
-    "needs": ("waits for your answer", "waits"),
+    "asked": ("pending", "waits"),
+    "needs": ("pending answer", "waits"),
     "in_doubt": ("in doubt", "bad"),
     "approved": ("about to run", "good"),
     "edited": ("about to run", "good"),
@@ -103,7 +104,7 @@ def _below(entry: CallEntry, known: dict[str, Any], width: int, *, whole: bool, 
         yield from _cut([list(line_rows([lines], width)) for lines in _body(entry, known, told=told)], whole=whole)
     if entry.decided:
         style: str = "bad" if entry.verdict in _NOT_RUN else "good"
-        yield from labelled(style, entry.decided, entry.by or "nobody", width)
+        yield from labelled(style, entry.decided, entry.by or _no_one(entry), width)
     if entry.before is not None:
         yield from labelled("note", "in place of", json.dumps(entry.before, ensure_ascii=False), width)
     if entry.reason:
@@ -111,6 +112,11 @@ def _below(entry: CallEntry, known: dict[str, Any], width: int, *, whole: bool, 
     if entry.result is not None and (whole or entry.tool not in _IN_ITS_PANEL or entry.state == "failed"):
         result = text_lines(entry.result.strip("\n"))
         yield from _cut([[[("quiet", row)] for [(_, row)] in line_rows([result], width)]], whole=whole)
+
+
+def _no_one(entry: CallEntry) -> str:
+    """Return what stands for the name of who decided, where none was recorded."""
+    return "no decision in time" if entry.verdict == "expire" else "unknown"
 
 
 def _body(entry: CallEntry, known: dict[str, Any], *, told: bool) -> Iterator[Iterable[LayoutLine]]:
@@ -155,7 +161,7 @@ def todo_rows(todos: list[dict[str, Any]], width: int) -> Iterator[Row]:
 def lane_rows(lanes: Iterable[SubagentLane], width: int) -> Iterator[Row]:
     """Draw the subagents: who, what it does now, and its task."""
     for lane in lanes:
-        style = {"waits for you": "waits", "done": "quiet"}.get(lane.doing, "runs")
+        style = {"pending": "waits", "done": "quiet"}.get(lane.doing, "runs")
         yield from labelled(style, "done" if lane.over else lane.doing, _with_tool(lane), width)
         if not lane.over and lane.task:
             first = next(iter(lane.task.strip().splitlines()), "")
@@ -182,10 +188,10 @@ def summary(transcript: Transcript, usage: Usage) -> str:
     >>> summary(Transcript(), Usage(requests=2, input_tokens=1200, output_tokens=30))
     '2 requests, 1,230 tokens'
     """
-    told = [f"{usage.requests} requests, {usage.input_tokens + usage.output_tokens:,} tokens"]
+    told = [f"{plural(usage.requests, 'request')}, {plural(usage.input_tokens + usage.output_tokens, 'token')}"]
     if transcript.todos:
         done = sum(todo.get("status") == "completed" for todo in transcript.todos)
         told.append(f"todos {done} of {len(transcript.todos)}")
     if transcript.at_work:
-        told.append(f"{len(transcript.at_work)} subagents at work")
+        told.append(f"{plural(len(transcript.at_work), 'subagent')} working")
     return ", ".join(told)

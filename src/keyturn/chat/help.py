@@ -10,16 +10,16 @@ from ..presenting.shown_request import ShownRequest
 from ..screens.drawing import Row, labelled, ours
 
 _KEYS: tuple[tuple[LiteralString, LiteralString], ...] = (
-    ("Enter", "sends what you typed; ctrl+j begins a new line"),
-    ("Tab", "moves between the prompt, the conversation and the call that waits"),
-    ("Escape", "stops the work; what is in flight may have happened, and is asked about later"),
-    ("ctrl+g", "goes on with a run that was stopped, or tries again what failed"),
-    ("ctrl+r", "lists earlier conversations, to go on with one"),
-    ("ctrl+n", "begins another conversation"),
-    ("ctrl+t", "shows or hides todos, subagents and usage"),
-    ("ctrl+o", "shows all rows of every call, or the first ones"),
-    ("ctrl+x", "cancels the run for good: what waits will not run"),
-    ("ctrl+q", "leaves; what waits stays in the journal"),
+    ("Enter", "send the message; ctrl+j inserts a line break"),
+    ("Tab", "move between the prompt, the conversation and the pending call"),
+    ("Escape", "stop the agent; a call that was running may have happened, and is shown to you later"),
+    ("ctrl+g", "continue a stopped run, or retry a failed one"),
+    ("ctrl+r", "list earlier conversations, and continue one"),
+    ("ctrl+n", "start a new conversation"),
+    ("ctrl+t", "show or hide todos, subagents and usage"),
+    ("ctrl+o", "show all rows of every call, or only the first"),
+    ("ctrl+x", "cancel the run; pending calls will not run"),
+    ("ctrl+q", "quit; pending calls stay in the journal"),
 )
 _LETTERS: tuple[LiteralString, ...] = ("a", "g", "e", "r", "w", "d", "n", "t", "s", "l")
 
@@ -30,13 +30,13 @@ def help_rows(width: int, request: ShownRequest | None = None) -> Iterator[Row]:
         for key, meaning in _KEYS:
             yield from _row(key, meaning, width)
         yield []
-        yield from ours("title", "The letters, while a call waits", width)
+        yield from ours("title", "Keys while a call is pending", width)
     letters = KEYS if request is None else offered(request)
     for letter in _LETTERS:
         if letter in letters:
             yield from _row(letter, letters[letter].meaning, width)
     yield []
-    yield from ours("quiet", "A decision is for exactly this call and no other.", width)
+    yield from ours("quiet", "A decision applies to exactly this call.", width)
     if request is not None:
         yield from labelled("quiet", "digest", request.item.digest, width)
 

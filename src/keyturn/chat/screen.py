@@ -47,7 +47,7 @@ class ChatApp(ChatDecidingApp):
     BINDINGS: ClassVar[list[BindingType]] = [
         Binding("ctrl+q", "quit", "Quit", priority=True),
         Binding("escape", "stop", "Stop"),
-        Binding("ctrl+g", "go_on", "Go on", priority=True),
+        Binding("ctrl+g", "go_on", "Continue", priority=True),
         Binding("ctrl+r", "talks", "Earlier", priority=True),
         Binding("ctrl+n", "new", "New", priority=True),
         Binding("ctrl+t", "panel", "Panel", priority=True),
@@ -130,22 +130,20 @@ class ChatApp(ChatDecidingApp):
     def _state_rows(self, width: int) -> Iterator[Row]:
         talk = self.conversation
         if talk.held_by:
-            yield from labelled("waits", "waits until another process lets go of the run", talk.held_by, width)
+            yield from labelled("waits", "waiting for another process to release the run", talk.held_by, width)
         elif talk.fault:
-            yield from labelled("bad", "it stopped", talk.fault, width)
-            yield from ours("quiet", "ctrl+g tries again; or say something.", width)
+            yield from labelled("bad", "stopped", talk.fault, width)
+            yield from ours("quiet", "Press ctrl+g to retry, or send a message.", width)
         elif talk.waiting:
             count = len(talk.waiting)
             if self.query_one(ChatRequestView).has_focus_within:
-                yield from ours("waits", "{} waiting for you: a letter decides.", width, count)
+                yield from ours("waits", "{} pending: press a key below to decide.", width, count)
             else:
-                yield from ours(
-                    "waits", "{} waiting for you: Tab moves there, and then a letter decides.", width, count
-                )
+                yield from ours("waits", "{} pending: press Tab, then a key, to decide.", width, count)
         elif talk.stopped and talk.open and not talk.at_work:
-            yield from ours("waits", "Stopped. ctrl+g goes on; or say something.", width)
+            yield from ours("waits", "Stopped. Press ctrl+g to continue, or send a message.", width)
         elif talk.at_work:
-            yield [("runs", "at work"), ("quiet", f"  {summary(talk.now, talk.usage)}")]
+            yield [("runs", "working"), ("quiet", f"  {summary(talk.now, talk.usage)}")]
         else:
             yield [("good", "ready"), ("quiet", f"  {summary(talk.now, talk.usage)}")]
 
@@ -187,7 +185,7 @@ class ChatApp(ChatDecidingApp):
     def action_keys(self) -> None:
         """Say what the keys do."""
         if self.can_ask:
-            self.push_screen(TextDialog("What the keys do", help_rows))
+            self.push_screen(TextDialog("Keys", help_rows))
 
     def action_drop(self) -> None:
         """Cancel the run, if the person means it."""
@@ -195,7 +193,7 @@ class ChatApp(ChatDecidingApp):
             self.run_worker(self._drop())
 
     async def _drop(self) -> None:
-        words: LiteralString = "What waits will not run, and what is at work is stopped. Type yes to cancel the run."
+        words: LiteralString = "Pending calls will not run, and running calls are stopped. Type yes to cancel the run."
         typed = await self.push_screen_wait(LineDialog("Cancel this run", words, lambda width: ()))
         if typed == "yes":
             await self._done(self.conversation.drop())

@@ -212,7 +212,7 @@ class Transcript:
 
     def failed(self, run: Run, event: ev.RunFailed) -> None:
         """Note that the run stopped on an error."""
-        self._add(Note(words="it stopped", data=event.error))
+        self._add(Note(words="stopped", data=event.error))
 
     def cancelled(self, run: Run, event: ev.RunCancelled) -> None:
         """Note that a person cancelled the run, or that the program ended it, and why."""
@@ -238,11 +238,11 @@ class Transcript:
 
 
 _DECIDED: dict[str, LiteralString] = {
-    "asked_back": "a question, and no decision yet, by",
-    "expire": "nobody decided in time",
-    "ran": "it ran, says",
-    "did_not_run": "it did not run, says",
-    "retry": "tried again at the word of",
+    "asked_back": "question, not a decision, by",
+    "expire": "expired",
+    "ran": "it ran, according to",
+    "did_not_run": "it did not run, according to",
+    "retry": "run again by",
 }
 _READ: dict[type[Any], Callable[[Transcript, Run, Any], None]] = {
     ev.RunStarted: Transcript.started,
@@ -280,7 +280,7 @@ def _doing(run: Run, frame_id: str) -> tuple[LiteralString, str]:
     opened = [call for name in frame.calls if (call := run.calls.get(name)) is not None]
     waits = next((call for call in opened if call.state in ("asked", "needs", "in_doubt")), None)
     if waits is not None:
-        return "waits for you", waits.proposal.name
+        return "pending", waits.proposal.name
     runs = next((call for call in opened if call.state == "started"), None)
     return ("thinks", "") if runs is None else ("runs", runs.proposal.name)
 

@@ -47,9 +47,11 @@ def describe(parser: argparse.ArgumentParser) -> None:
         metavar="RUN",
         nargs="?",
         const=_NEWEST,
-        help="go on with the conversation of this run, by the beginning of its id; without one, with the newest",
+        help="continue the conversation of this run, by its id or the start of it (default: the newest)",
     )
-    parser.add_argument("--price", metavar="IN/OUT", help="what a million tokens cost, to be shown: 1.25/10")
+    parser.add_argument(
+        "--price", metavar="IN/OUT", help="the price of a million tokens, in and out, to show costs: 1.25/10"
+    )
 
 
 def run(arguments: argparse.Namespace) -> int:
@@ -60,7 +62,7 @@ def run(arguments: argparse.Namespace) -> int:
                 "the screen needs the package 'textual', which is not installed: pip install 'keyturn[chat]'"
             )
         if not (sys.stdin.isatty() and sys.stdout.isatty()):
-            raise UserError("there is no terminal here; for programs, see App and Runner")
+            raise UserError("this is not a terminal; for programs, see App and Runner")
         if not arguments.root.is_dir():
             raise UserError(f"there is no folder {str(arguments.root)!r}: give one that exists with --root")
         player = Player.chosen(arguments.model, scripted=arguments.scripted, program="chat", script=scripted.reply)
@@ -69,7 +71,7 @@ def run(arguments: argparse.Namespace) -> int:
         print_labelled("keyturn chat", str(error))
         return 1
     if left:
-        print("The run stays in its journal. To go on:")
+        print("The run stays in its journal. To continue:")
         print(f"  {command()} chat {_flags(arguments)}--resume {left[:12]}")
     return 0
 
@@ -134,7 +136,7 @@ async def _talk(store: Store, wanted: str | None) -> Talk | None:
         return await talk_of(store, wanted)
     talks = await talks_in(store)
     if not talks:
-        raise UserError("there is no earlier conversation in this journal: leave --resume out")
+        raise UserError("there is no earlier conversation in this journal: omit --resume")
     return talks[0]
 
 
@@ -163,7 +165,9 @@ def _about(player: Player, place: Workplace, url: str) -> Callable[[int], Iterat
         if place.no_commands:
             yield from labelled("note", "no commands", place.no_commands, width)
         else:
-            yield from ours("quiet", "Commands run in a sandbox. They and all changes of files ask you first.", width)
+            yield from ours(
+                "quiet", "Commands run in a sandbox. Commands and changes of files require your approval.", width
+            )
         yield from labelled("title", "journal", _named(url), width)
 
     return rows

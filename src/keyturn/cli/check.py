@@ -29,7 +29,7 @@ def describe(parser: argparse.ArgumentParser) -> None:
     describe_url(parser)
     describe_journal(parser)
     parser.add_argument("--strict", action="store_true", help="refuse a journal that may not be safe at its location")
-    parser.add_argument("--heads", type=Path, metavar="FILE", help="compare with heads that --keep wrote")
+    parser.add_argument("--heads", type=Path, metavar="FILE", help="compare with the heads that --keep wrote")
     parser.add_argument("--keep", type=Path, metavar="FILE", help="if all is well, write the heads of all runs")
 
 

@@ -19,12 +19,12 @@ def describe(parser: argparse.ArgumentParser) -> None:
     """Add the arguments of this command."""
     parser.add_argument("--terminal", action="store_true", help="no server: decide in this terminal")
     parser.add_argument(
-        "--once", action="store_true", help="decide by itself, show what came of it, and end (DEMO_ONCE=1)"
+        "--once", action="store_true", help="decide automatically, show the results, and exit (DEMO_ONCE=1)"
     )
     parser.add_argument("--dir", metavar="DIR", type=Path, help="keep the demo's files in this directory")
     which = parser.add_mutually_exclusive_group()
-    which.add_argument("--model", metavar="NAME", help="let this model play, such as anthropic:claude-sonnet-5")
-    which.add_argument("--scripted", action="store_true", help="let the scripted model play, whatever keys are set")
+    which.add_argument("--model", metavar="NAME", help="use this model, such as anthropic:claude-sonnet-5")
+    which.add_argument("--scripted", action="store_true", help="use the scripted model, even if API keys are set")
 
 
 def run(arguments: argparse.Namespace) -> int:
@@ -32,7 +32,7 @@ def run(arguments: argparse.Namespace) -> int:
     once = arguments.once or bool(os.environ.get("DEMO_ONCE")) or not sys.stdin.isatty()
     try:
         if once and arguments.model:
-            raise UserError("what a provider's model asks for is decided by people, in a terminal: leave out --model")
+            raise UserError("calls of a provider's model require decisions in a terminal: omit --model")
         player = Player.chosen(arguments.model, scripted=arguments.scripted or once)
         if arguments.terminal:
             return _in_the_terminal(arguments.dir, player, once=once)

@@ -97,7 +97,7 @@ class Player:
         """Describe which model plays, for people."""
         if not self.is_real:
             because = f", because {self.why}" if self.why else ""
-            return f"scripted{because}: it answers from the conversation alone, needs no key and asks no network"
+            return f"scripted{because}: it answers from the conversation alone, without a key or network"
         because = f" ({self.why})" if self.why else ""
         return f"{self.name}, asked over the network{because}; its replies are not known in advance"
 
@@ -122,11 +122,11 @@ class Player:
         if status == 404:
             return f"{who.name} knows no model {self.name!r} (404): name another one with --model, {self._without()}"
         if status == 429:
-            return f"{who.name} takes no more requests now (429), or the account is empty: try later, {self._without()}"
+            return f"{who.name} is rate limited (429), or the account has no credit: try later, {self._without()}"
         if status is None and not is_passing(error):
             return None
         said = escape(" ".join(str(error).split())[:200], keep="")
         return f"{who.name} did not answer ({type(error).__name__}: {said}): try again, {self._without()}"
 
     def _without(self) -> str:
-        return f"or play without a provider: {command()} {self.program} --scripted"
+        return f"or run without a provider: {command()} {self.program} --scripted"

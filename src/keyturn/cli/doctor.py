@@ -24,7 +24,7 @@ from .with_journal import describe_app, describe_journal, print_json, url_of
 
 def describe(parser: argparse.ArgumentParser) -> None:
     """Add the arguments of this command."""
-    describe_app(parser, "its agents and what they need are looked at, too")
+    describe_app(parser, "also check its agents and what they require")
     describe_journal(parser)
 
 

@@ -61,7 +61,7 @@ def check_keys() -> list[Diagnosis]:
     where = VARIABLE if os.environ.get(VARIABLE) is not None else str(state_directory() / "key")
     try:
         if where != VARIABLE and not os.path.lexists(where) and not os.environ.get(OLD_VARIABLE):
-            return [Diagnosis("warn", "keys", f"there are none yet in {where}", "the first journal makes them")]
+            return [Diagnosis("warn", "keys", f"there are none yet in {where}", "the first journal creates them")]
         keys = ring()
     except KeyturnError as error:
         return [Diagnosis("bad", "keys", str(error), "until then, sealed data cannot be read")]

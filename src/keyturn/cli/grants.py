@@ -44,7 +44,7 @@ def run(arguments: argparse.Namespace) -> int:
 def _parts(row: GrantRow) -> Iterator[str]:
     yield f"grant {escape(row.id, keep='')}"
     if row.damaged:
-        yield "its row was altered: keyturn check says more"
+        yield "its row was altered: see keyturn check"
         return
     terms = msgspec.json.decode(row.body, type=GrantTerms)
     yield f"{terms.verdict} {escape(row.tool, keep='')} of {quote(row.agent)}"

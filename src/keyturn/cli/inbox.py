@@ -19,8 +19,8 @@ from .with_journal import Told, describe_app, describe_journal
 def describe(parser: argparse.ArgumentParser) -> None:
     """Add the arguments of this command."""
     describe_journal(parser, people=True, server=True)
-    describe_app(parser, "its tools check edits")
-    signing = "what signs, where a call takes a signature (default: the ssh key in ~/.ssh that you enrolled)"
+    describe_app(parser, "its tools validate edits")
+    signing = "the key that signs, where a signature is required (default: the enrolled one in ~/.ssh)"
     parser.add_argument("--sign", default="", metavar="KEYFILE", help=signing)
 
 
@@ -29,7 +29,7 @@ def run(arguments: argparse.Namespace) -> int:
     if not is_installed("textual"):
         return _refuse("the screen needs the package 'textual', which is not installed: pip install 'keyturn[chat]'")
     if not (sys.stdin.isatty() and sys.stdout.isatty()):
-        return _refuse("there is no terminal here; for programs, see keyturn requests --json")
+        return _refuse("this is not a terminal; for programs, see keyturn requests --json")
     return run_with_inbox(arguments, "inbox", lambda inbox: _open(inbox, arguments.sign), scope="read")
 
 

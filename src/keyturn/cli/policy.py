@@ -117,7 +117,7 @@ def _rows(found: ReplayReport) -> Iterator[str]:
     for one in found.unread:
         yield f"run {escape(one.run, keep='')} is not counted: {escape(one.why, keep='')}"
     if not found.whole:
-        yield "there is more: the server ran out of time, --since 7d looks at less"
+        yield "incomplete: the server timed out; use --since 7d to replay fewer calls"
     if not any(map(_changed, found.counts)):
         yield "nothing would change"
 

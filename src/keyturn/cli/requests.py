@@ -1,4 +1,4 @@
-"""The command `keyturn requests` lists what waits for people, the oldest first."""
+"""The command `keyturn requests` lists pending requests, the oldest first."""
 
 from __future__ import annotations
 
@@ -69,7 +69,7 @@ def _line(row: RequestRow, now: int, edited: str = "") -> str:
 def _call(row: RequestRow) -> Iterator[str]:
     yield row.id[:SHORT]
     if row.state == "damaged":
-        yield "its row was altered: keyturn check says more, and keyturn show what its log says"
+        yield "its row was altered: see keyturn check, and keyturn show for its log"
         return
     yield f"{_KINDS.get(row.kind, '')} {escape(row.tool, keep='')}".strip()
     given: Any = row.request.requests if row.kind == "external" else row.params

@@ -2,7 +2,7 @@
 
 Without `--wait` a worker goes on with it; at a server, the server does in any case.
 
-Exit codes with `--wait`: 0 where it finished, 3 where it waits for people or
+Exit codes with `--wait`: 0 where it finished, 3 where it requires a decision or
 was not there yet in time, 1 where it failed or was cancelled.
 """
 

@@ -95,7 +95,7 @@ def _parts(row: RunRow) -> Iterator[str]:
     yield datetime.fromtimestamp(row.started_at / 1000, UTC).strftime("%Y-%m-%d %H:%M:%SZ")
     yield row.status
     if row.status == "damaged":
-        yield "its row was altered: keyturn check says more, and naming the run shows what its log says"
+        yield "its row was altered: see keyturn check, and name the run to see its log"
         return
     yield f"agent {quote(row.agent)}"
     yield f"turns {row.turns}"

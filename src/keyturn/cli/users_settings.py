@@ -33,7 +33,7 @@ async def change_setting(people: PeopleSeat, given: argparse.Namespace) -> Told:
     of = f" of {escape(whose, keep='')}" if whose else ""
     rows = [f"{name}{of}: {'reset' if value is None else _text(value)}"]
     if given.setting not in KNOWN:
-        rows.append(f"only your own programs read it: the settings that Keyturn reads are {', '.join(KNOWN)}")
+        rows.append(f"Keyturn does not use it; the settings that Keyturn uses are {', '.join(KNOWN)}")
     return Told(rows, {"setting": given.setting, "value": value, "person": whose})
 
 

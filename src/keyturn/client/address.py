@@ -32,7 +32,7 @@ allow plain HTTP with plain_http=True (--plain-http)
     if parts.scheme not in ("http", "https") or not host:
         raise UserError(f"the URL of a server is like https://keyturn.example, not {url!r}")
     if "@" in parts.netloc or parts.query or parts.fragment:
-        raise UserError("the URL of a server has no user, password, query or fragment; the token says who you are")
+        raise UserError("the URL of a server has no user, password, query or fragment; the token identifies you")
     if parts.scheme == "http" and not plain_http and not _this_machine(host):
         raise UserError(
             f"the token would be sent unencrypted to {host!r}: use an https:// URL, or allow plain HTTP with "

@@ -70,7 +70,7 @@ class _Words:
 
 
 class Inbox(_Words):
-    """Lists and decides what waits for people at a server, and waits for each answer."""
+    """Lists and decides the pending requests of a server, and waits for each answer."""
 
     @property
     def server(self) -> str:

@@ -100,7 +100,7 @@ class AsyncClient:
         return await self._sender.get(f"/runs/{run}/story", RunStory)
 
     async def wait(self, run: str, timeout: float | None = None) -> RunRow:
-        """Wait until a run is over or waits for people; raise `TimeoutError` where that takes too long."""
+        """Wait until a run is over or requires a decision; raise `TimeoutError` where that takes too long."""
         ends = None if timeout is None else time.monotonic() + timeout
         while True:
             left = _WAIT if ends is None else min(_WAIT, ends - time.monotonic())
@@ -108,10 +108,10 @@ class AsyncClient:
             if row.status in (*_OVER, "waiting"):
                 return row
             if ends is not None and time.monotonic() >= ends:
-                raise TimeoutError(f"run {run} was {row.status} after {timeout} s and goes on: wait longer")
+                raise TimeoutError(f"run {run} was {row.status} after {timeout} s and continues: wait longer")
 
     async def result(self, run: str, timeout: float | None = None) -> RunResult:
-        """Return what a run came to: its answer, or what waits for people; raise `RunStopped` where it was stopped."""
+        """Return what a run came to: its answer, or its pending calls; raise `RunStopped` where it was stopped."""
         row = await self.wait(run, timeout)
         if row.status in _OVER and row.status != "finished":
             raise RunStopped(run, row.status, row.error)

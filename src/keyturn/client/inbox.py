@@ -31,7 +31,7 @@ _SIGNED = ("output", "message", "note", "break_glass", "asks_back")
 
 
 class AsyncInbox:
-    """Lists and decides what waits for people at a server.
+    """Lists and decides the pending requests of a server.
 
     Who decides is the person of the token.
     """
@@ -50,7 +50,7 @@ class AsyncInbox:
         """Return whose inbox it is, or raise `NotAllowed` where the token is not good for this scope."""
         me = await self._own()
         if scope and scope not in me.scopes:
-            raise NotAllowed(f"this token is not good for {scope!r}; its scopes are {', '.join(me.scopes)}")
+            raise NotAllowed(f"this token does not allow {scope!r}; its scopes are {', '.join(me.scopes)}")
         return InboxOwner(me.person.id, verified=True)
 
     async def _own(self) -> Me:
@@ -135,7 +135,7 @@ class AsyncInbox:
         found = (await self.detail(request)).facts
         change: Any = found.row.request.difference
         if found.row.id != request or (change and not {"before", "after"} <= set(change)):
-            raise ServerError("the server answers what no Keyturn server does; is the URL right?", 200)
+            raise ServerError("the response is not from a Keyturn server; check the URL", 200)
         return found
 
     async def item(self, request: str) -> None:

@@ -306,7 +306,7 @@ def read(body: bytes, kind: type[T]) -> T:
     try:
         return msgspec.json.decode(body, type=kind)
     except msgspec.MsgspecError:
-        raise ServerError("the server answers what no Keyturn server does; is the URL right?", 200) from None
+        raise ServerError("the response is not from a Keyturn server; check the URL", 200) from None
 
 
 def error_of(status: int, body: bytes, path: str) -> KeyturnError:

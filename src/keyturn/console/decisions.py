@@ -11,6 +11,7 @@ from ..engine.states.state import RunState
 from ..engine.stream import RunResultStreaming
 from ..engine.views.item_texts import ItemHelpers
 from ..engine.views.items import MessageOutputItem, ToolApprovalItem
+from ..render.plural import plural
 from .desk import ConsoleDesk
 from .screen import Terminal, TooNarrow
 
@@ -30,10 +31,10 @@ class Undecided(KeyturnError):
     def __init__(self, state: RunState[Any]) -> None:
         self.state = state
         decided = len(state.undelivered.decisions)
-        said = f"nobody decided all of it, {decided} of its calls are decided," if decided else "nobody decided,"
+        said = f"only {plural(decided, 'call')} decided" if decided else "nothing was decided"
         super().__init__(
-            f"{said} and nothing that waits has run; keep the run, and what was decided, with error.state.to_string() "
-            "and resume it when somebody has"
+            f"{said}, and no pending call has run; save the run and its decisions with error.state.to_string(), and "
+            "resume it once the rest is decided"
         )
 
 
@@ -67,7 +68,7 @@ def decide(
       arguments
       | service: "api"
     <BLANKLINE>
-      -- Here you decide -------------------------------------------------------------------------------
+      -- Your decision ---------------------------------------------------------------------------------
       a approve  e edit  r reject  w write its result  g grant  l later  q quit  ? explain
       Approved.
     >>> Runner.run_sync(agent, state).final_output
@@ -96,4 +97,4 @@ def _show_words(screen: Terminal, result: Any) -> None:
     words = "" if last is None else ItemHelpers.text_message_output(last)
     if words:
         screen.say()
-        screen.quote("the model's own words, which nobody checked", words)
+        screen.quote("written by the model, not verified", words)

@@ -51,10 +51,10 @@ class ConsoleDesk:
         decided = self.decision(item)
         if decided is not None:
             if item.call not in self.together:
-                self.screen.label("Decided before", f"{item.qualified_name}: {decided.verdict}")
+                self.screen.label("Already decided", f"{item.qualified_name}: {decided.verdict}")
             return
         if self.granted.cover(item):
-            self.screen.label("What you granted covers it", item.qualified_name or "")
+            self.screen.label("Covered by your grant", item.qualified_name or "")
             return
         request = ShownRequest(item)
         introduce(self.screen, item, place, count)
@@ -81,17 +81,17 @@ class ConsoleDesk:
         """Ask once; return True when the call needs no more asking."""
         screen, keys = self.screen, offered(request, together=bool(self.rest(request)))
         screen.say()
-        screen.rule("Here you decide")
+        screen.rule("Your decision")
         screen.offer((letter, key.word) for letter, key in keys.items())
         typed = screen.read("decide").lower()
         key = next((key for letter, key in keys.items() if typed in (letter, key.word)), None)
         if key is None:
             if typed:
-                screen.label("Not one of these keys", typed)
+                screen.label("Unknown key", typed)
                 screen.say("Nothing was decided.")
             return False
         if key.runs and not request.seen_whole:
-            screen.say("There is more to see first: s shows it.")
+            screen.say("Not all rows are shown yet: press s first.")
             return False
         try:
             with interruptible():  # a tool is asked as well, which may take long
@@ -106,11 +106,9 @@ class ConsoleDesk:
         decided = [(place, item, made) for place, item, made in kept if made is not None]
         self.screen.say()
         if not decided:
-            self.screen.say("You left. Nothing was decided; what waits has not run.")
+            self.screen.say("Stopped. Nothing was decided, and no pending call has run.")
             return
-        self.screen.say(
-            "You left. {} of {} calls are decided, and that is kept; none of them has run.", len(decided), len(kept)
-        )
+        self.screen.say("Stopped. {} of {} calls are decided and kept; none of them has run.", len(decided), len(kept))
         for place, item, made in decided:
             self.screen.label("kept", f"{place}  {item.qualified_name}: {made.verdict}")
 
@@ -123,7 +121,7 @@ class ConsoleDesk:
         if not request.seen_whole:
             self.screen.say("[{} of {} rows are not shown]", max(len(rows) - FIRST, 0), len(rows))
             whole = sha256(msgspec.json.encode(request.preview())).hexdigest()
-            self.screen.label("sha256 of the whole", whole)
+            self.screen.label("sha256 of the full preview", whole)
 
 
 def _approve(desk: ConsoleDesk, request: ShownRequest) -> bool:
@@ -135,7 +133,7 @@ def _approve(desk: ConsoleDesk, request: ShownRequest) -> bool:
 def _grant(desk: ConsoleDesk, request: ShownRequest) -> bool:
     """Propose grants made of these arguments; an empty line grants nothing and decides nothing."""
     screen, item = desk.screen, request.item
-    screen.say("A grant lets later calls of this tool by this agent run unasked. Of these, the first is the narrowest:")
+    screen.say("A grant approves future calls of this tool by this agent. The first option is the narrowest:")
     made = proposed_grants(request.true_arguments, item.request.secrets, complete=request.complete)
     for number, each in enumerate(made, 1):
         screen.label("grant", f"{number}  {each.words}")
@@ -143,43 +141,43 @@ def _grant(desk: ConsoleDesk, request: ShownRequest) -> bool:
     if chosen is None:
         screen.say("No such grant; nothing was decided.")
         return False
-    screen.label("It would cover this call, and each later one with", chosen.words)
+    screen.label("It would cover this call, and future calls with", chosen.words)
     terms = screen.read(_HOW_LONG)
     if not terms:
-        screen.say("No grant was given; nothing was decided.")
+        screen.say("No grant was created; nothing was decided.")
         return False
     grant = grant_for(chosen, terms)
     desk.state.approve(item, edit=request.edit, seen=request.seen(), grant=grant, by=desk.by)
     if grant.uses is None and grant.expires is None:
         desk.granted.add(item, chosen.where)
-    screen.decided("Approved, and so is every later call that the grant covers.", runs=True)
+    screen.decided("Approved, and a grant was created for future calls.", runs=True)
     screen.label("granted", f"{chosen.words}; {how_long(grant)}")
     return True
 
 
-_WHICH_GRANT: LiteralString = "which one? its number; empty: no grant"
-_HOW_LONG: LiteralString = "for how long? run: until this run ends; 3: three calls; 2h: two hours; empty: no grant"
+_WHICH_GRANT: LiteralString = "number of the grant; empty: no grant"
+_HOW_LONG: LiteralString = "valid for? run: until this run ends; 3: three calls; 2h: two hours; empty: no grant"
 
 
 def _reject(desk: ConsoleDesk, request: ShownRequest) -> bool:
-    why = desk.screen.read("why? the model reads it; empty: no reason")
+    why = desk.screen.read("reason, which the model reads; empty: none")
     desk.state.reject(request.item, rejection_message=why or None, by=desk.by)
     desk.screen.decided("Rejected.", runs=False)
     return True
 
 
 def _answer(desk: ConsoleDesk, request: ShownRequest) -> bool:
-    words = desk.screen.read("its result, as the model reads it")
+    words = desk.screen.read("the result that the model reads")
     if not words:
-        desk.screen.say("Nothing was written, so nothing was decided.")
+        desk.screen.say("The answer was empty; nothing was decided.")
         return False
     desk.state.answer(request.item, words, by=desk.by)
     desk.screen.decided("Answered. The tool does not run.", runs=False)
     return True
 
 
-_PICK: LiteralString = "one of these, or its number"
-_WRITE: LiteralString = "your answer; an object or a list as JSON"
+_PICK: LiteralString = "a choice, or its number"
+_WRITE: LiteralString = "your answer; an object or a list in JSON"
 
 
 def _tell(desk: ConsoleDesk, request: ShownRequest) -> bool:
@@ -188,34 +186,34 @@ def _tell(desk: ConsoleDesk, request: ShownRequest) -> bool:
         desk.screen.label("choice", f"{place}  {choice}")
     words = desk.screen.read(_PICK if request.choices else _WRITE)
     if not words:
-        desk.screen.say("Nothing was written, so nothing was decided.")
+        desk.screen.say("The answer was empty; nothing was decided.")
         return False
     try:
         answer = request.answer(words)
     except BadJson:
-        desk.screen.say("Several choices have these words: type a number. Nothing was decided.")
+        desk.screen.say("More than one choice has this text: type its number. Nothing was decided.")
         return False
     desk.state.answer(request.item, answer, by=desk.by)
-    desk.screen.decided("Answered. The tool goes on with it.", runs=True)
+    desk.screen.decided("Answered. The tool continues with your answer.", runs=True)
     return True
 
 
 def _refuse(desk: ConsoleDesk, request: ShownRequest) -> bool:
-    why = desk.screen.read("why? its tool hears it; empty: no reason")
+    why = desk.screen.read("reason, which the tool receives; empty: none")
     desk.state.reject(request.item, rejection_message=why or None, by=desk.by)
-    desk.screen.decided("Refused. The tool is told that there is no answer.", runs=False)
+    desk.screen.decided("Rejected. The tool receives no answer.", runs=False)
     return True
 
 
 def _edit(desk: ConsoleDesk, request: ShownRequest) -> bool:
     """Take one change: a wrong one is refused with the reason and asked again, an empty one changes nothing."""
-    while text := desk.screen.read("what to change? a name, name=value, or all arguments as JSON; empty: no change"):
+    while text := desk.screen.read("what to change: a name, name=value, or all arguments as JSON; empty: no change"):
         try:
             if not _changed(desk, request, text):
                 desk.screen.say("Nothing was changed.")
                 continue
         except (InvalidArguments, BadJson, ValueError, OSError) as error:
-            desk.screen.label("Refused, nothing was changed", str(error))
+            desk.screen.label("Invalid, nothing was changed", str(error))
         else:
             desk.screen.say()
             desk.present(request)
@@ -230,7 +228,7 @@ def _changed(desk: ConsoleDesk, request: ShownRequest, text: str) -> bool:
     if text not in request.arguments:
         request.change(text)
         return True
-    typed = desk.screen.amend("its new value; empty: no change", request.present(text))
+    typed = desk.screen.amend("new value; empty: no change", request.present(text))
     if typed is None:
         return False
     request.put(text, typed)
@@ -243,14 +241,14 @@ def _decide_rest(desk: ConsoleDesk, request: ShownRequest) -> bool:
     others, left = _shown_beside(desk, request)
     screen.say()
     if left:
-        screen.say("[{} longer calls are not among these; you are asked about them by themselves]", left)
-    screen.rule("Here you decide on {} calls at once", len(others) + 1)
+        screen.say("[not included, because of their length: {}; shown one by one]", left)
+    screen.rule("Your decision on {} calls at once", len(others) + 1)
     screen.offer((("a", "approve them all"), ("r", "reject them all")))
     typed = screen.read("decide on all; empty: one by one").lower()
     if typed not in ("a", "r"):
         screen.say("Nothing was decided.")
         return False
-    why = screen.read("why? the model reads it; empty: no reason") if typed == "r" else ""
+    why = screen.read("reason, which the model reads; empty: none") if typed == "r" else ""
     kept = [each for each in (request, *others) if _took(desk, each, typed, why)]
     desk.together |= {each.item.call for each in kept}
     if len(kept) <= len(others):
@@ -293,21 +291,21 @@ def _shown_beside(desk: ConsoleDesk, request: ShownRequest) -> tuple[list[ShownR
 
 
 def _ran(desk: ConsoleDesk, request: ShownRequest) -> bool:
-    words = desk.screen.read("what came of it? empty: you only know that it ran")
+    words = desk.screen.read("its result, if you know it; empty: unknown")
     desk.state.resolve(request.item, "ran", words or None, by=desk.by)
-    desk.screen.decided("Noted: it ran.", runs=False)
+    desk.screen.decided("Recorded: it ran.", runs=False)
     return True
 
 
 def _did_not_run(desk: ConsoleDesk, request: ShownRequest) -> bool:
     desk.state.resolve(request.item, "did_not_run", by=desk.by)
-    desk.screen.decided("Noted: it did not run, and will not.", runs=False)
+    desk.screen.decided("Recorded: it did not run, and will not run.", runs=False)
     return True
 
 
 def _retry(desk: ConsoleDesk, request: ShownRequest) -> bool:
     desk.state.resolve(request.item, "retry", by=desk.by)
-    desk.screen.decided("It is tried again.", runs=True)
+    desk.screen.decided("It will run again.", runs=True)
     return True
 
 
@@ -318,7 +316,7 @@ def _show_all(desk: ConsoleDesk, request: ShownRequest) -> bool:
 
 
 def _later(desk: ConsoleDesk, request: ShownRequest) -> bool:
-    desk.screen.decided("Left waiting.", runs=False)
+    desk.screen.decided("Left pending.", runs=False)
     return True
 
 
@@ -329,7 +327,7 @@ def _quit(desk: ConsoleDesk, request: ShownRequest) -> bool:
 def _explain(desk: ConsoleDesk, request: ShownRequest) -> bool:
     for letter, key in offered(request, together=bool(desk.rest(request))).items():
         desk.screen.explain(letter, key.word + ": " + key.meaning)
-    desk.screen.say("A decision is for exactly this call and no other.")
+    desk.screen.say("A decision applies to exactly this call.")
     desk.screen.label("digest", request.item.digest)
     return False
 
@@ -344,27 +342,25 @@ class DecisionKey(NamedTuple):
 
 
 KEYS: dict[LiteralString, DecisionKey] = {
-    "a": DecisionKey("approve", _approve, "let exactly this call run", runs=True),
-    "e": DecisionKey("edit", _edit, "change its arguments; you see the changed call before you approve it"),
-    "r": DecisionKey("reject", _reject, "do not run it; the model reads your reason"),
-    "w": DecisionKey("write its result", _answer, "do not run it; the model reads what you write as its result"),
-    "g": DecisionKey(
-        "grant", _grant, "approve it, and later calls like it; you choose which, and for how long", runs=True
-    ),
+    "a": DecisionKey("approve", _approve, "approve exactly this call", runs=True),
+    "e": DecisionKey("edit", _edit, "edit its arguments; the edited call is shown before you approve it"),
+    "r": DecisionKey("reject", _reject, "reject it; the model reads your reason"),
+    "w": DecisionKey("write its result", _answer, "do not run it; the model reads your text as its result"),
+    "g": DecisionKey("grant", _grant, "approve it, and create a grant for similar future calls", runs=True),
     "o": DecisionKey(
-        "this and the others", _decide_rest, "see the other calls, then say one word for all of them", runs=True
+        "this and the others", _decide_rest, "see the other calls, then decide all of them at once", runs=True
     ),
-    "d": DecisionKey("it ran", _ran, "it did happen; the model reads what you know of it"),
-    "n": DecisionKey("it did not run", _did_not_run, "it did not happen, and is not to"),
-    "t": DecisionKey("try again", _retry, "run it now, even though it may have run before", runs=True),
-    "s": DecisionKey("show all", _show_all, "show every row; nothing can be approved before"),
-    "l": DecisionKey("later", _later, "leave this call waiting"),
+    "d": DecisionKey("it ran", _ran, "it ran; the model reads the result, if you know it"),
+    "n": DecisionKey("it did not run", _did_not_run, "it did not run, and will not run"),
+    "t": DecisionKey("run it again", _retry, "run it again, although it may have run already", runs=True),
+    "s": DecisionKey("show all", _show_all, "show all rows, which is required before you approve"),
+    "l": DecisionKey("later", _later, "leave this call pending"),
     "q": DecisionKey("quit", _quit, "leave the run paused"),
-    "?": DecisionKey("explain", _explain, "say what the keys do"),
+    "?": DecisionKey("explain", _explain, "explain the keys"),
 }
 _OF_QUESTIONS: dict[LiteralString, DecisionKey] = {
-    "w": DecisionKey("answer", _tell, "answer it; the tool goes on with what you write", runs=True),
-    "r": DecisionKey("reject", _refuse, "give no answer; the tool hears that, and your reason"),
+    "w": DecisionKey("answer", _tell, "answer it; the tool continues with your answer", runs=True),
+    "r": DecisionKey("reject", _refuse, "give no answer; the tool receives your reason"),
 }
 _OFFERED: dict[str, tuple[LiteralString, ...]] = {
     "approval": ("a", "e", "r", "w", "g", "o", "l", "q", "?"),

@@ -1,4 +1,4 @@
-"""What is said of a call before it is shown: who wants what, what the tool says of itself, and why it asks.
+"""What is said of a call before it is shown: who wants what, what tool description, and why it asks.
 
 Nothing is asked or decided here. Names, descriptions and reasons are anybody's words: they are labelled, never put into
 a sentence of ours.
@@ -20,19 +20,17 @@ _WANTS: dict[str, LiteralString] = {
     "approval": "wants to run",
     "in_doubt": "wants to run",
     "external": "needs an answer for",
-    "review": "was let run",
+    "review": "ran",
 }
 DESCRIBED = 300  # characters that are shown of what a tool says of itself
 
-_IN_DOUBT: LiteralString = (
-    "It was started, and nobody can say whether it happened: the process died or was stopped in the middle."
-)
+_IN_DOUBT: LiteralString = "The outcome is unknown: the call was started, and the process was stopped before it ended."
 
 
 def list_calls(screen: Terminal, items: list[ToolApprovalItem]) -> None:
     """List what is to come, each call in a row: of its arguments those that fit, and how many do not."""
     screen.say()
-    screen.say("{} calls wait for you. Each is shown whole when its turn comes.", len(items))
+    screen.say("{} calls require your decision. Each is shown in full in its turn.", len(items))
     for place, item in enumerate(items, 1):
         row = f"{place}  {item.qualified_name}"
         given: Any = item.params
@@ -54,23 +52,23 @@ def describe(screen: Terminal, item: ToolApprovalItem) -> None:
     screen.label(_WANTS[item.kind], tool)
     described = _description(item)
     if described:
-        screen.label("the tool says of itself", described)
+        screen.label("tool description", described)
     for name, doubt in doubtful_names([item.agent.name, tool], item.params):
-        screen.label("Beware", f"the name {name} {doubt}")
+        screen.label("Warning", f"the name {name} {doubt}")
     if item.kind == "in_doubt":
         _tell_start(screen, item)
     if item.request.reviews and item.request.former is not None:
-        screen.label("it was let run by", item.request.former.by)
+        screen.label("allowed by", item.request.former.by)
     if item.request.risk:
-        screen.label("Its risk, as the tool states it", item.request.risk)
+        screen.label("risk, as the tool states it", item.request.risk)
     if item.reason:
-        screen.label("It asks because", item.reason)
+        screen.label("reason", item.reason)
     if item.expires_at is not None:
-        screen.say("It waits until {:%Y-%m-%d %H:%M} UTC.", item.expires_at)
+        screen.say("Expires at {:%Y-%m-%d %H:%M} UTC.", item.expires_at)
     if item.difference:
         before, after = (json.dumps(item.difference[side], indent=2) for side in ("before", "after"))
         screen.say()
-        screen.draw(Preview((Diff(before, after, label="the tool itself changed since it was shown"),)))
+        screen.draw(Preview((Diff(before, after, label="the tool changed after it was shown"),)))
     screen.say()
 
 
@@ -89,11 +87,11 @@ def _tell_start(screen: Terminal, item: ToolApprovalItem) -> None:
     request = item.request
     screen.say(_IN_DOUBT)
     if request.started_at is not None:
-        screen.say("It was started on {:%Y-%m-%d} at {:%H:%M:%S} UTC.", request.started_at, request.started_at)
+        screen.say("Started on {:%Y-%m-%d} at {:%H:%M:%S} UTC.", request.started_at, request.started_at)
     if request.started_by:
         screen.label("started by", request.started_by)
     if request.former is not None:
-        screen.label("on the word of", f"{request.former.by or 'somebody'}: {request.former.verdict}")
+        screen.label("decided by", f"{request.former.by or 'unknown'}: {request.former.verdict}")
 
 
 def _description(item: ToolApprovalItem) -> str:

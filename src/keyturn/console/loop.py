@@ -80,7 +80,7 @@ class _Talk:
             try:
                 state = decide(result, ask=None if self.ask is input else self.ask, show=self._line)
             except Undecided:
-                self.show("Nobody decided: what waits was not run, and the turn is left out.\n")
+                self.show("Nothing was decided: no pending call has run, and the turn is discarded.\n")
                 return
             result = await self._run(state)
         self.agent, self.items = result.last_agent, result.to_input_list()
@@ -104,7 +104,7 @@ class _Talk:
                 self.show(escape(event.data.delta))
         elif isinstance(event, AgentUpdatedStreamEvent):
             if event.new_agent is not self.agent:
-                self._line(f"\n[now at work: {escape(event.new_agent.name)}]")
+                self._line(f"\n[agent: {escape(event.new_agent.name)}]")
         elif isinstance(event, RunItemStreamEvent):
             if event.item.type == "tool_call_item":
                 self._line(f"\n[calls {escape(event.item.tool_name or event.item.raw_item['type'])}]")

@@ -143,9 +143,9 @@ class Terminal:
             return None if typed in ("", present) else typed
         command = editor_of() if self.at_keyboard else None
         if command is None:
-            self.say("It is too long, or too odd, for the line. Set EDITOR to change it there; or type all of it anew.")
+            self.say("This value cannot be edited in one line. Set EDITOR to edit it there, or type the whole value.")
             return self._asked(prompt) or None
-        self.say("Your editor has it. What is hidden stands there as it is shown here.")
+        self.say("Opened in your editor. Hidden characters are escaped there, as they are here.")
         changed = in_editor(present, command)
         return None if changed == present else changed
 

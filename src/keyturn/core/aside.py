@@ -25,7 +25,8 @@ class SetAside(Conflict):
 
     def __init__(self, run: str) -> None:
         super().__init__(
-            f"run {run!r} is set aside, since each worker that took it up died: find out why, then `keyturn resume` it"
+            f"run {run!r} is set aside because each worker that claimed it died: find the cause, then run `keyturn "
+            f"resume`"
         )
 
 
@@ -33,9 +34,9 @@ def why_aside(lost: int) -> str:
     """Return the error that such a run keeps.
 
     >>> why_aside(3)
-    'SetAside: 3 workers died, one after another, while they took the run up'
+    'SetAside: 3 workers died, one after another, while they executed the run'
     """
-    return f"SetAside: {lost} workers died, one after another, while they took the run up"
+    return f"SetAside: {lost} workers died, one after another, while they executed the run"
 
 
 def check_not_aside(run: Run) -> None:

@@ -73,7 +73,7 @@ def key_text(tenant: str, person: str, scheme: str, key_id: str, public: bytes, 
     """
     _check_names(tenant=tenant, person=person, scheme=scheme, key_id=key_id)
     if verdict not in ("enrol", "confirm", "revoke"):
-        raise UserError(f"of a key is said enrol, confirm or revoke, not {verdict!r}")
+        raise UserError(f"of a key must be enrol, confirm or revoke, not {verdict!r}")
     said = {"tenant": tenant, "person": person, "scheme": scheme, "key": key_id, "verdict": verdict}
     return canonical([KEY_TAG, {**said, "public": sha256(public).hexdigest()}])
 
@@ -93,7 +93,7 @@ def _granted(grant: GrantTerms | None) -> dict[str, object] | None:
     if grant is None:
         return None
     if grant.call is not None:
-        raise UserError("a grant that a run borrowed is nobody's word: take the terms as they were given")
+        raise UserError("a grant that a run borrowed cannot be signed: use the terms as they were given")
     return {name: getattr(grant, name) for name in GRANT_SAID}
 
 

@@ -35,7 +35,7 @@ _UNREADABLE = (
 )
 
 
-_NOT_A_STEP = "the state's log holds a line that is no step of a run; use the state as it was saved"
+_NOT_A_STEP = "the state's log has a line that is not a step of a run; use the state as it was saved"
 _NOT_A_RUN = "the state's log cannot have been written by a run; use the state as it was saved"
 _OLDER = "the log holds a line that was written by an older format; finish its run with the Keyturn that wrote it"
 _NEWER = "the log holds a line that was written by a newer Keyturn; upgrade to read it"

@@ -49,9 +49,9 @@ def fork(run: Run, c: cm.Fork) -> Events:
     """Begin a fork where the lines end that it copied; refuse it where a call was allowed or started."""
     open_run(run)
     if c.run != run.id or not run.copied_from:
-        raise Conflict("this log is no copy of another run's, so no fork begins here", winner=run.id)
+        raise Conflict("this log is not a copy of another run's log, so it cannot become a fork", winner=run.id)
     if not still(run):
-        raise Conflict("nothing can be forked where calls are under way")
+        raise Conflict("a run cannot be forked while calls are in progress")
     yield from _asked_anew(run, "forked")
     yield from _approvals_end(run)
     yield ev.RunForked(c.run, c.origin, c.at)

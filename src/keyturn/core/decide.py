@@ -42,7 +42,7 @@ from .states import MOVES, OVER, READY
 def step(run: Run, command: cm.RunCommand, now: int) -> list[ev.AnyEvent]:
     """Decide a command at a time, fold its events into the run, and return them."""
     if run.status == "new" and type(command) not in (cm.Start, cm.Queue):
-        raise Conflict("this run has not started; nothing can be asked of it yet")
+        raise Conflict("this run has not started")
     decides = _DECIDE[type(command)] if run.drill is None else drills.decider(run, command, _DECIDE[type(command)])
     before = run.now
     run.now = max(run.now, now)
@@ -97,7 +97,9 @@ def _add_input(run: Run, c: cm.AddInput) -> Events:
         return
     open_run(run)
     if run.queued:
-        raise Conflict("this run waits for its turn on its session; start another run with the message, behind it")
+        raise Conflict(
+            "this run is queued on its session; start another run with the message, which is queued behind it"
+        )
     _frame(run, c.frame)
     yield ev.InputAdded(c.frame, own_copy(c.items), c.once)
     if run.restored is None:  # what was restored goes on by a decision on what it did, or a resume
@@ -107,34 +109,34 @@ def _add_input(run: Run, c: cm.AddInput) -> Events:
 def _frame(run: Run, frame_id: str) -> Frame:
     frame = run.frames.get(frame_id)
     if frame is None:
-        raise Conflict("this needs an agent that is at work; its frame is closed or was never opened")
+        raise Conflict("this requires a running agent; its frame is closed or was never opened")
     return frame
 
 
 def _no_frame(run: Run, call_id: str) -> None:
     if call_id in run.frames:
-        raise Conflict("a nested agent answers this call; it has its result when that agent's work ends")
+        raise Conflict("a nested agent answers this call; its result is available when that agent ends")
 
 
 def _start_call(run: Run, c: cm.StartCall) -> Events:
     open_run(run)
     if run.status == "failed":
-        raise Conflict("this run failed; nothing of it starts until it is resumed")
+        raise Conflict("this run failed; nothing starts until it is resumed")
     call = call_in(run, c.call, *READY)
     frame = run.frames[call.frame]
     if call.recheck:
-        raise Conflict("the policy has not been asked about this decision yet")
+        raise Conflict("the policy has not been evaluated for this decision yet")
     if stale(run, call):
-        raise Conflict("the approval was not executed in time and has gone stale; the call must ask again")
+        raise Conflict("the approval was not executed in time and has expired; the call requires approval again")
     if frame.guarding or frame.tripped is not None:
-        raise Conflict("the input guardrails have not let this agent's tools run")
+        raise Conflict("the input guardrails of this agent have not passed, so its tools cannot run")
     check_start(call, c)
     if not call.proposal.claimed and not comes_next(run, call) and call not in sent_along(run, frame):
         raise Conflict("this call runs after its siblings, and not all of them are settled")
     if c.tool != call.proposal.tool:
         raise Conflict("the tool is not the one that was shown")
     if not bound_as_decided(run, call):
-        raise Conflict("what was approved is not what would run; nothing ran, look at the call again")
+        raise Conflict("what was approved is not what would run; nothing ran, review the call again")
     if c.reports:
         yield ev.GuardrailReported(c.call, c.reports)
     yield ev.CallStarted(c.call, c.by, c.until)
@@ -254,7 +256,7 @@ def _judge_frame(run: Run, c: cm.JudgeFrame) -> Events:
     open_run(run)
     frame = run.frames.get(c.frame)
     if frame is None or frame.phase != "judge" or frame.guarding or frame.tripped is not None:
-        raise Conflict("this frame waits for no judgement")
+        raise Conflict("this frame is not waiting for a judgement")
     if c.final and (c.item is None) != (c.frame == ev.ROOT):
         raise UserError("a nested agent's answer is an item for the call that it answers; the root's is none")
     if c.reports:
@@ -278,8 +280,8 @@ def _close_frame(run: Run, c: cm.CloseFrame) -> Events:
         unknown = unknown_below(run, c.frame)
         if unknown:  # dropped with its frame, what it did would never be known, and nobody would be asked
             raise Conflict(
-                f"a nested agent is not closed over {len(unknown)} of its calls that began and of which nobody knows "
-                "what became; record what each came to, or have a person say so, and close it then"
+                f"a nested agent is not closed over {len(unknown)} of its calls have an unknown outcome; record their "
+                f"results, or resolve them, first"
             )
         yield ev.FrameClosed(c.frame, error=c.error)
         if c.judged:

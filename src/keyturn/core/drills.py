@@ -55,7 +55,7 @@ def over(run: Run) -> Conflict:
     by = said.by or "somebody"
     how = "it ended by itself" if said.via == "clock" else f"{by} answered it"
     return Conflict(
-        f"this was a drill, and {how}; nothing of it ran or was kept, so nothing is left to decide or take back",
+        f"this was a drill, and {how}; nothing of it ran, so there is nothing to decide or withdraw",
         winner=said.by or said.via,
         at=said.at,
     )
@@ -67,12 +67,12 @@ def deliver(run: Run, c: cm.Deliver) -> Events:
     if fresh and run.status == "finished":
         ended = run.decided.get(fresh[0].call)
         if ended is not None and ended.verdict == "expire":
-            raise Expired("this request ran out of time; the call was not executed and cannot be approved any more")
+            raise Expired("this request has expired; the call was not executed and can no longer be approved")
         raise over(run)
     for decision in fresh:
         check_decision(run, decision)
         if decision.via != "person":
-            raise NotAllowed("this request waits for a person")
+            raise NotAllowed("this request is pending")
     if fresh:
         yield ev.DrillEnded(fresh[0], fresh[0].verdict not in _LET_RUN, len(c.grants))
 

@@ -209,7 +209,7 @@ class RunMissing(UserError):
 
     def __init__(self, run_id: str) -> None:
         self.run_id = run_id
-        super().__init__(f"the journal has no run {run_id!r}; runs() says which there are")
+        super().__init__(f"the journal has no run {run_id!r}; runs() lists the runs")
 
 
 class StateRejected(UserError):
@@ -286,7 +286,7 @@ class RunStopped(KeyturnError):
         self.run_id = run_id
         self.status = status
         self.error = error
-        remedy = "; mend the cause and resume() it" if status == "failed" else ""
+        remedy = "; fix the cause and resume() it" if status == "failed" else ""
         super().__init__(f"run {run_id} {status}{': ' if error else ''}{error}{remedy}")
 
 
@@ -345,8 +345,8 @@ class LogDamaged(StorageError):
         self.line = line
         self.why = why
         super().__init__(
-            f"line {line} of run {run!r} {why}; nothing of the run was believed or done: bring its lines back from a "
-            "copy, or erase the run (`keyturn check` lists what else is wrong)"
+            f"line {line} of run {run!r} {why}; nothing of the run was trusted or executed: restore its lines from a "
+            f"backup, or erase the run (`keyturn check` lists what else is wrong)"
         )
 
 

@@ -60,10 +60,10 @@ class Decider(msgspec.Struct, frozen=True, omit_defaults=True, forbid_unknown_fi
     def __post_init__(self) -> None:
         plain_text(self.id, "the id of who decides")
         if not self.id:
-            raise UserError("say who decides: an id is not empty")
+            raise UserError("the id of a Decider must not be empty")
         roles: object = self.roles
         if not isinstance(roles, list | tuple):  # a text is a sequence of texts: it would be a role a letter
-            raise UserError("roles is a list of names")
+            raise UserError("roles must be a list of names")
         named = tuple(cast("list[Any] | tuple[Any, ...]", roles))
         for role in named:
             plain_text(role, "a role")
@@ -79,7 +79,7 @@ class Decider(msgspec.Struct, frozen=True, omit_defaults=True, forbid_unknown_fi
         if not isinstance(cast("object", self.roles_only), bool):
             raise UserError("roles_only is True or False")
         if self.acting_for == self.id:
-            raise UserError("nobody acts for themselves: leave acting_for= out")
+            raise UserError("acting_for= must be another user: omit it")
 
 
 @immutable
@@ -191,12 +191,12 @@ def barred(terms: Approval | None, who: Decider | None, requester: str | None, p
     if terms is None or not terms.limits_deciders:
         return ""
     if who is None or who.strength == "claimed":
-        return "it takes a person who logged in, and a name alone proves nothing"
+        return "it requires a signed-in user, and a name alone proves nothing"
     why = _unconfirming(who, requester) if terms.confirm else _not_among(terms, who, requester)
     if why:
         return why
     if terms.needs_proof and (who.strength != "signed" or proof is None):
-        return "it takes a decision signed with the person's own key"
+        return "it requires a decision signed with the approver's own key"
     return ""
 
 
@@ -217,7 +217,7 @@ def kept_out(terms: Approval | None, who: Decider | None, requester: str | None)
     if terms is None or not terms.needs_proof:
         return barred_throughout(terms, who, requester)
     if who is None or who.strength == "claimed":
-        return "it takes a person who logged in, and a name alone proves nothing"
+        return "it requires a signed-in user, and a name alone proves nothing"
     return barred_throughout(msgspec.structs.replace(terms, signed=False, step_up=False), who, requester)
 
 
@@ -226,19 +226,19 @@ def _unconfirming(who: Decider, requester: str | None) -> str:
     if who.requester or (requester and who.id == requester and not who.acting_for):
         return ""
     if not requester:
-        return "the person for whom the run acts confirms it, and the run does not say who that is (requester=)"
-    return f"{requester} confirms it, the person for whom the run acts"
+        return "the requester must confirm it, and the run has none (requester=)"
+    return f"{requester} must confirm it, as the requester of the run"
 
 
 def _not_among(terms: Approval, who: Decider, requester: str | None) -> str:
     """Return why somebody is none of those whom the terms name."""
     if (terms.role is not None or terms.users) and not _named(terms, who):
         wanted = [*terms.users, *([f"the role {terms.role!r}"] if terms.role is not None else [])]
-        return f"it takes {' or '.join(wanted)}"
+        return f"it requires {' or '.join(wanted)}"
     if terms.not_requester and requester is None and not who.requester:
-        return "it takes somebody other than the requester, and the run does not say who that is (requester=)"
+        return "it requires an approver other than the requester, and the run has none (requester=)"
     if terms.not_requester and (who.requester or is_one_of(requester, who.id, who.acting_for)):
-        return "it takes somebody other than the person for whom the run acts"
+        return "it requires a user other than the requester"
     return ""
 
 

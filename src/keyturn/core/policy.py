@@ -101,9 +101,9 @@ class Approval(msgspec.Struct, frozen=True, omit_defaults=True, kw_only=True, fo
         _check_types(self)
         _check_quorum(self)
         if self.on_expiry != "reject" and self.expires is None:
-            raise UserError(f"on_expiry={self.on_expiry!r} never happens without expires=")
+            raise UserError(f"on_expiry={self.on_expiry!r} requires expires=")
         if self.on_expiry == "escalate" and not self.escalate_to:
-            raise UserError("on_expiry='escalate' needs escalate_to=: nobody would be asked")
+            raise UserError("on_expiry='escalate' requires escalate_to=")
         if len([name for name in self.escalate_to if name.startswith(_ROLE)]) > 1:
             raise UserError("escalate_to= names people and at most one role, as 'role:NAME'")
         self._check_confirm()
@@ -114,9 +114,9 @@ class Approval(msgspec.Struct, frozen=True, omit_defaults=True, kw_only=True, fo
 
     def _check_confirm(self) -> None:
         if self.break_glass is not None and not (self.four_eyes or self.confirm):
-            raise UserError("break_glass= gets round role=, users=, quorum= or confirm=, and these terms have none")
+            raise UserError("break_glass= overrides role=, users=, quorum= or confirm=, and these terms have none")
         if self.confirm and not self.four_eyes and self.on_expiry == "escalate":
-            raise UserError("with confirm= alone nobody else can say yes, so there is nobody to escalate to")
+            raise UserError("with confirm= alone no other user can approve, so there is no one to escalate to")
 
     @property
     def expires_ms(self) -> int | None:
@@ -212,7 +212,7 @@ class Approval(msgspec.Struct, frozen=True, omit_defaults=True, kw_only=True, fo
 def _names(field: str, names: object) -> tuple[str, ...]:
     # A text is a sequence of texts: as `users` it would let in whoever is called like one of its letters.
     if names == [] and field == "users":  # a list that a program computed
-        raise UserError("users=[] names nobody: name at least one person, or leave users= out to allow anybody")
+        raise UserError("users=[] is empty: name at least one user, or omit users= to allow any approver")
     listed = tuple(cast("list[object]", names)) if isinstance(names, list | tuple) else ("",)
     if not all(isinstance(name, str) and name for name in listed):
         raise UserError(f"{field} is a list of names, none of them empty")

@@ -187,9 +187,7 @@ def _unredacted_list(wanted: list[Any], shown: list[Any], true: list[Any]) -> li
     return made
 
 
-_WHOSE = (
-    f"nobody can say whose value {REDACTED} stands for in a list that was changed like this; write the value itself"
-)
+_WHOSE = f"the value that {REDACTED} stands for is unknown in a list that was changed like this; write the value itself"
 
 
 def _is_marked(value: object) -> bool:

@@ -41,7 +41,7 @@ def take(run: Run, c: cm.TakeQuota) -> Events:
         raise Conflict("this log counts no new calls; take it of the next one", winner=CLOSED)
     others = run.spent - (0 if known is None else known.amount)
     if c.most is not None and others + Fraction(c.beside) + amount > Fraction(c.most):
-        raise NotPending("the limit has no room for this call any more")
+        raise NotPending("the limit has no room left for this call")
     yield ev.QuotaTaken(c.run, c.call, c.of, c.amount, c.most, c.beside, c.epoch)
 
 

@@ -101,7 +101,7 @@ AGENT_RULES: dict[str, Rule] = {
 
 
 class Agent(DeclaresTools, Constructed, Generic[TContext, OutputT]):
-    """Declares a model with instructions and tools; a run that waits for people returns `DeferredToolRequests`.
+    """Declares a model with instructions and tools; a run that requires a decision returns `DeferredToolRequests`.
 
     >>> from keyturn.testing import ScriptedModel, function_call
     >>> agent = Agent(ScriptedModel([[function_call("pay", {"amount": 3}, call_id="c1")], "Paid."]))

@@ -51,7 +51,7 @@ async def read_history(given: object, agent: Agent[Any], deps: object) -> Histor
         if _open_calls(messages):
             raise AgentMissing(
                 other,
-                f"message_history is of the agent {other!r}, and calls of it wait: only that agent goes on from it "
+                f"message_history is of the agent {other!r}, and it has pending calls: only that agent can continue it "
                 "(one without a name is known by its instructions; nothing ran and nothing is lost)",
             )
         return _text_only(messages)
@@ -151,8 +151,8 @@ def _compare(given: list[ModelMessage], made: list[ModelMessage]) -> None:
         wrong = min(len(ours), len(theirs))
     if wrong is not None:
         raise StateRejected(
-            f"message_history[{wrong}] is not as the run left it: a history goes on only as all_messages() "
-            "returned it; to change what would run, approve with ToolApproved(override_args=...)"
+            f"message_history[{wrong}] is not as the run left it: a history is continued only as all_messages() "
+            f"returned it; to change what would run, approve with ToolApproved(override_args=...)"
         )
 
 
@@ -168,7 +168,7 @@ def _unsealed(messages: Sequence[ModelMessage], first: int = 0) -> list[Item]:
                 raise UserError(f"message_history holds {what}, and no run has sealed it; give each call its own id")
             waiting[label] = item["name"]
         elif item.get("type") == "function_call_output" and waiting.pop(label, None) is None:
-            raise UserError(f"message_history holds a result with the id {label!r} of a call that nobody made")
+            raise UserError(f"message_history holds a result with the id {label!r} of a call that was never made")
     if waiting:
         raise StateRejected(
             f"message_history holds a call of {next(iter(waiting.values()))!r} without a result, and no run of this "

@@ -168,8 +168,8 @@ def _check(said: RunArguments) -> None:
 def _fresh(said: RunArguments, history: History) -> list[Item]:
     if said.deferred_tool_results is not None:
         raise WrongResults(
-            "deferred_tool_results answers calls that wait, and message_history waits for none: pass the list that "
-            "all_messages() returned, whole, of the run that waits"
+            "deferred_tool_results answers pending calls, and message_history has none: pass the whole list that "
+            "all_messages() of the paused run returned"
         )
     if said.user_prompt is not None:
         return [*history.items, user_item(said.user_prompt, "user_prompt")]

@@ -238,7 +238,7 @@ _CATEGORIES: tuple[Category, ...] = ("approvals", "calls", "in_doubt")
 _WAITS_FOR: dict[str, str] = {
     "approvals": "waits for an approval: put it into approvals",
     "calls": "waits for a result from outside: put it into calls",
-    "in_doubt": "was started, and nobody knows how it ended: put it into in_doubt",
+    "in_doubt": "was started, and its outcome is unknown: put it into in_doubt",
 }
 DeferredHandler = Callable[[Any, DeferredToolRequests], Any]
 

@@ -138,7 +138,7 @@ class AttendedExecution(Execution):
             while True:
                 await Loop(drive).advance()
                 if "taken_over" in drive.stops:
-                    raise Conflict(f"run {self.run.id!r} was taken over by another process, which goes on with it")
+                    raise Conflict(f"run {self.run.id!r} was taken over by another process, which continues it")
                 await keep_context(drive)
                 if self.run.status == "cancelled":
                     open_run(self.run)

@@ -74,7 +74,7 @@ def _fresh(agent: Agent[Any], input: object, config: RunConfig, given: dict[str,
     if not isinstance(agent, Agent):
         raise UserError(f"Runner runs an Agent, not a {type(agent).__name__}")
     if agent.realtime and given["execution"] is Execution:
-        raise UserError(f"agent {agent.name!r} is talked to in a session: run it with a RealtimeRunner")
+        raise UserError(f"agent {agent.name!r} is a RealtimeAgent: run it with a RealtimeRunner")
     if not isinstance(input, str | list):
         raise UserError(f"a run's input is a text, a list of items or a RunState, not a {type(input).__name__}")
     limit = given["max_turns"]
@@ -92,7 +92,7 @@ def _fresh(agent: Agent[Any], input: object, config: RunConfig, given: dict[str,
     live.session = given["session"]
     if live.session is not None and live.journal is None and config.paused_session == QUEUE:
         raise UserError(
-            'paused_session="queue" needs journal=, in which the run waits for its turn; without one choose '
+            'paused_session="queue" needs journal=, in which the run is queued; without one choose '
             '"supersede" or "refuse"'
         )
     live.policy = config.policy

@@ -180,8 +180,8 @@ class Execution:
             )
         if log.steps[: len(mine)] != mine.steps:
             raise StateRejected(
-                "the journal tells another history of this run than this state; nothing ran. If the journal was "
-                "restored from an older copy, say so with `keyturn restored`"
+                "the journal has another history of this run than this state; nothing ran. If the journal was "
+                "restored from a backup, run `keyturn restored`"
             )
         self.live.log = self.drive.log = log
         self.live.kept = True
@@ -266,7 +266,7 @@ class Execution:
                     await self.drive.commit(cm.Fail(failure_words(error), failure_trace(error)))
             except Exception as other:  # what stopped the run is raised, not what followed from it
                 logger.warning(
-                    "that run %s failed is not recorded, whoever takes it up goes on with it: %s",
+                    "the failure of run %s is not recorded, the next worker continues the run: %s",
                     self.run.id,
                     error_words(other),
                 )
@@ -352,7 +352,7 @@ class Execution:
             self.state.forget(refused(self.run, self.said, self.drive.clock()))
         await self.drive.commit(cm.Tick())
         if late:
-            raise Expired(f"this request ran out of time; {late[0].proposal.name!r} was not executed on that word")
+            raise Expired(f"this request has expired; {late[0].proposal.name!r} was not executed")
 
     async def _check_reachable(self) -> None:
         """Check that every tool that an open call needs is there, before anything is done."""

@@ -85,7 +85,7 @@ class Loop:
         if self._failure is not None and self.run.status != "cancelled":
             raise self._failure
         if self.run.status == "failed":  # by whoever said so while it was moved
-            raise Conflict(f"this run was stopped ({self.run.error}) while it was moved: resume it to go on")
+            raise Conflict(f"this run was stopped ({self.run.error}) while it was executed: resume it to continue")
 
     def _heed_cancel(self) -> None:
         """Raise a cancellation that code awaited in line may have swallowed."""

@@ -29,7 +29,7 @@ from .views.items import AddedInputItem, MCPApprovalResponseItem, RunItem, ToolA
 from .views.projection import Projection, by_person, requests_of, results_of
 
 T = TypeVar("T")
-_WAITING = "not executed: it still waits for a decision"
+_WAITING = "not executed: it still requires a decision"
 
 
 @immutable

@@ -45,7 +45,7 @@ class Runner:
         usage_limits: UsageLimits | None = None,
         requester: str | None = None,
     ) -> keyturn.RunResult:
-        """Run an agent on an input, or resume a state, until it is finished or waits for people.
+        """Run an agent on an input, or resume a state, until it is finished or requires a decision.
 
         `requester` is the id of the person for whom it runs: see `App.start`.
         """

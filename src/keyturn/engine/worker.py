@@ -1,7 +1,7 @@
 """The worker: takes up runs that are due, many at once, and moves each until it is over or only people can move it.
 
-It asks the journal what is due and sleeps until something is; nothing is polled, and a run that waits for people costs
-nothing here. A run is claimed before it is taken up, so any number of workers may share one journal.
+It asks the journal what is due and sleeps until something is; nothing is polled, and a paused run costs nothing here. A
+run is claimed before it is taken up, so any number of workers may share one journal.
 """
 
 from __future__ import annotations
@@ -112,7 +112,7 @@ class Worker:
             raise error
         self.error = error
         trace = None if isinstance(error, StorageError) else error
-        log.warning("the journal cannot be worked on, trying again: %s", error, exc_info=trace)
+        log.warning("the journal cannot be used, trying again: %s", error, exc_info=trace)
         await asyncio.wait({leaving}, timeout=_BACKOFF)
 
     async def _settled(self) -> None:
@@ -249,7 +249,7 @@ class Worker:
 
     def _leave_to_others(self, run: str, error: Exception) -> None:
         """Leave a run that this process cannot take up to other workers, and look at it again in a minute."""
-        log.warning("run %s cannot be taken up here, it is left to other workers for a minute: %s", run, error)
+        log.warning("run %s cannot be executed here, it is left to other workers for a minute: %s", run, error)
         self._left[run] = asyncio.get_running_loop().time() + _LEFT
 
     def _frozen(self, error: LogDamaged) -> None:

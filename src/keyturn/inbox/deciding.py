@@ -120,7 +120,7 @@ class Deciding:
         call = reviewed_call(row.call)
         review = None if call is None else log.run.reviews.get(call)
         if call is None or review is None or request_id(log.run, row.call) != row.id:
-            raise NotPending("this request is no review: approve(), reject() or answer() it")
+            raise NotPending("this request is not a review: approve(), reject() or answer() it")
         asked = review_of(log.run, review)
         stale = shown.revision not in (None, asked.revision)
         digest = "" if stale else asked.digest if shown.digest is None else shown.digest
@@ -150,7 +150,7 @@ class Deciding:
         if call is None or call.state not in WAITING:
             if (before := log.run.decided.get(waiting.call)) is not None:
                 raise decided_before(before)
-            raise NotPending("there is nothing to sign: no call waits for that decision; get() says what it is")
+            raise NotPending("there is nothing to sign: no pending call matches that decision; get() shows it")
         if (
             redact(cast("Any", edit), waiting.secrets) != edit
         ):  # equal challenges would tell that a secret was guessed right

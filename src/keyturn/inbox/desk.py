@@ -17,7 +17,7 @@ from .own import OwnInbox
 
 
 class Inbox(NamedInbox, Sealed):
-    """Lists what waits for people in a journal, and records what they decide.
+    """Lists the pending requests of a journal, and records decisions on them.
 
     `store` is a journal or its URL. `agents` are the roots by name; they are needed to check an edit, and for nothing
     else. `people` is the directory of the same journal. `by` is a name, which proves nothing; a `Decider(...)`, where

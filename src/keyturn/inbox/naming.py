@@ -78,14 +78,14 @@ def person_of(by: object) -> Decider:
         raise UserError("a login is looked up in the directory first")
     who = decider(cast("str | Decider | None", by or None))
     if who is None:
-        raise UserError("say who decides: by= is a name, or a Decider(...) where it is known who that is")
+        raise UserError("the approver is missing: by= is a name, or a Decider(...) of a verified user")
     return who
 
 
 def ends_at(now: int, until: object, lasts: str | float | None) -> int:
     """Return when something ends, in milliseconds: at a time, or so long from now."""
     if (until is None) == (lasts is None):
-        raise UserError("say until when: until= is an aware datetime, lasts= a duration such as '2h'; one of the two")
+        raise UserError("pass until=, an aware datetime, or lasts=, a duration such as '2h'")
     if lasts is not None:
         return now + milliseconds(lasts)
     if not isinstance(until, datetime) or until.tzinfo is None:

@@ -38,7 +38,7 @@ class OwnInbox:
             who = person_of(self._by)
             return InboxOwner(who.id, who.strength != "claimed")
         if scope and scope not in self._by.scopes:
-            raise NotAllowed(f"this login is not good for {scope!r}; its scopes are {', '.join(self._by.scopes)}")
+            raise NotAllowed(f"this login does not allow {scope!r}; its scopes are {', '.join(self._by.scopes)}")
         return InboxOwner(self._by.person, verified=True)
 
     async def now(self) -> int:

@@ -138,9 +138,9 @@ class Reading:
         item, call = await self._requests.item_of(log, waiting)
         shown = ShownRequest(item)
         if not shown.editable or call is None:
-            raise UserError(f"nobody can change the arguments of {waiting.tool!r}; approve or reject the call as it is")
+            raise UserError(f"the arguments of {waiting.tool!r} cannot be edited; approve or reject the call as it is")
         if not isinstance(cast("object", edit), Mapping):
-            raise UserError("edit is all arguments by their names, as they are to be")
+            raise UserError("edit must be a mapping of all arguments by their names")
         edited(item, edit, call)  # which says what the tool has against them
         shown.take(dict(edit))
         made = await asyncio.to_thread(shown.previewed)

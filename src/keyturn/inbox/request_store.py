@@ -39,7 +39,7 @@ from ..journal.rows import Query, RequestRow
 from .naming import By, NamedRequest, Naming, named, person_of
 from .shows import may_decide
 
-NO_SUCH = "there is no such request; list() says which there are"
+NO_SUCH = "there is no such request; list() shows the requests"
 
 
 class RequestStore:
@@ -112,14 +112,14 @@ class RequestStore:
         log = await self.log(row.run)
         call = log.run.calls.get(row.call)
         if request_id(log.run, row.call) != row.id:
-            raise NotPending("this request belongs to no call of its run; get() says what became of it")
+            raise NotPending("this request belongs to no call of its run; get() shows its state")
         if call is None or call.state not in WAITING:
             return log, msgspec.structs.replace(row.request, digest=shown.digest or row.digest)
         waiting = request_of(log.run, call)
         if shown.digest is None and call.renewed:  # askings are counted anew in a copy that was brought back
             raise Conflict(
-                "this request was asked anew after its store was restored from a copy, so its revision does not say "
-                "what was shown: look at it again, and pass the request itself or its digest"
+                "this request was made again after its store was restored from a backup, so its revision does not "
+                "identify what was shown: review it again, and pass the request itself or its digest"
             )
         if shown.digest not in (None, waiting.digest) or shown.revision not in (None, waiting.revision):
             before = log.run.decided.get(row.call)
@@ -168,7 +168,8 @@ class RequestStore:
         first = msgspec.structs.replace(call.terms.at_step(confirmed=False), signed=False, step_up=False)
         if await self.people.lapsed(who, [first], run.requester):
             raise NotAllowed(
-                f"{who.id} confirmed this call, and could not confirm it now: reject it, so that it can be asked anew"
+                f"{who.id} confirmed this call, and could not confirm it now: reject it, so that it can be requested "
+                f"again"
             )
 
     async def _check_proof(self, run: Run, said: decisions.MadeDecision) -> None:
@@ -192,12 +193,12 @@ class RequestStore:
         """Return the item of an open request with its tool, and its call."""
         agent = self.agents.get(log.run.root_agent)
         if agent is None:
-            raise UserError(f"an edit is checked by its tool: give the inbox the agent {log.run.root_agent!r}")
+            raise UserError(f"an edit is validated by its tool: give the inbox the agent {log.run.root_agent!r}")
         live = OpenRun(log, AgentGraph(agent), own_context(log.run, agent))
         items = requests_of(live, await waiting_tools(live))
         item = next((item for item in items if item.request_id == request.id), None)
         if item is None:
-            raise NotPending("this request waits no longer; get() says what became of it")
+            raise NotPending("this request is no longer pending; get() shows its state")
         return item, live.run.calls.get(item.call)
 
     async def may_see(self, row: RequestRow, for_: By) -> bool:

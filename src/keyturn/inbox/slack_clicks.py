@@ -23,8 +23,8 @@ from ..presenting.asking import vote_of
 from .desk import Inbox
 
 _UNKNOWN = (
-    "nobody in the directory has your Slack user as their confirmed address, so nothing was decided: confirm it under "
-    "My account, or ask an administrator"
+    "no user has your Slack account as a confirmed address, so nothing was decided: confirm it under My account, or "
+    "ask an administrator"
 )
 _LOST = "It may have been decided, and the answer was lost: open the request to see"
 _DONE = {"approve": "You approved it.", "reject": "You rejected it."}

@@ -60,12 +60,12 @@ class InboxDecidingApp(LettersApp[None]):
         if self._shows(request):
             await LETTERS[letter](self, request)
         else:
-            self.say_of(request, "Nothing was recorded: you went on before it could be", style="waits")
+            self.say_of(request, "Nothing was recorded: you moved to another request first", style="waits")
 
     def on_call_view_chosen(self, message: CallView.Chosen) -> None:
         """Do what a letter says of the request, where that can be recorded."""
         if self.away:
-            self.view.say("Nothing was recorded: nobody is reached now. Press it again once that is over.")
+            self.view.say("Nothing was recorded: the connection is lost. Try again once it is back.")
             message.prevent_default()
 
     def _shows(self, request: ShownRequest) -> bool:
@@ -119,7 +119,7 @@ class InboxDecidingApp(LettersApp[None]):
 
     async def _approve(self, request: ShownRequest, **more: Any) -> None:
         if self._is_high() and not self._signs() and not self._meant_it(request):
-            self.view.say("High risk: press a once more to approve", request.item.qualified_name or "", "waits")
+            self.view.say("High risk: press a again to approve", request.item.qualified_name or "", "waits")
             return
         note = await self._reason(request, "approve")
         if note is None:
@@ -129,8 +129,8 @@ class InboxDecidingApp(LettersApp[None]):
 
     async def break_glass(self, request: ShownRequest) -> None:
         """Approve alone in an emergency, with a reason; others are told."""
-        words: LiteralString = "You approve alone. Others are told at once, and it is reviewed after. Why?"
-        why = await self.line_for(request, "Break the glass", words)
+        words: LiteralString = "Reason. You approve it alone; others are notified, and it is reviewed afterwards."
+        why = await self.line_for(request, "Emergency override", words)
         if why:
             await self.deliver(request, "approve", break_glass=True, note=why)
 
@@ -143,14 +143,16 @@ class InboxDecidingApp(LettersApp[None]):
     async def edit_call(self, request: ShownRequest) -> None:
         """Change its arguments; what was changed is shown before it can be approved."""
         if not request.editable:
-            self.view.say("An edit is checked by its tool: open the inbox with --app module:app")
+            self.view.say("An edit is validated by its tool: open the inbox with --app module:app")
         elif await self.push_screen_wait(EditDialog(request, self.seat.edits)):
             self.view.redraw()
 
     async def reject_call(self, request: ShownRequest) -> None:
         """Reject it, with a reason that the model reads."""
         needed = self._terms().reason != "optional"
-        words: LiteralString = "why? the model reads it" if needed else "why? the model reads it; empty: no reason"
+        words: LiteralString = (
+            "reason, which the model reads" if needed else "reason, which the model reads; empty: none"
+        )
         why = await self.line_for(request, "Reject it", words)
         if why is None or (needed and not why):
             return
@@ -159,17 +161,17 @@ class InboxDecidingApp(LettersApp[None]):
 
     async def ask_back(self, request: ShownRequest) -> None:
         """Ask the agent a question back: the call does not run."""
-        words: LiteralString = "your question; the call does not run, and its model answers you"
-        question = await self.line_for(request, "Ask the agent back", words)
+        words: LiteralString = "your question; the call does not run until the agent proposes it again"
+        question = await self.line_for(request, "Ask the agent", words)
         if question:
             await self.deliver(request, "ask_back", message=question)
 
     async def answer_call(self, request: ShownRequest) -> None:
         """Answer what is asked, or give the call's result."""
         question = request.item.kind == "external"
-        words: LiteralString = "its result, as the model reads it"
+        words: LiteralString = "the result that the model reads"
         if question:
-            words = "one of these, or its number" if request.choices else "your answer; an object or a list as JSON"
+            words = "a choice, or its number" if request.choices else "your answer; an object or a list in JSON"
         typed = await self.line_for(request, "Answer it" if question else "Write its result", words)
         if typed:
             try:
@@ -181,7 +183,7 @@ class InboxDecidingApp(LettersApp[None]):
 
     async def call_ran(self, request: ShownRequest) -> None:
         """Say that a call in doubt ran."""
-        typed = await self.line_for(request, "It ran", "what came of it? empty: you only know that it ran")
+        typed = await self.line_for(request, "It ran", "its result, if you know it; empty: unknown")
         if typed is not None:
             await self.deliver(request, "ran", output=typed or None)
 
@@ -190,7 +192,7 @@ class InboxDecidingApp(LettersApp[None]):
         if request.item.kind != "review":
             await self.deliver(request, "did_not_run")
             return
-        why = await self.line_for(request, "It was wrong to let it run", "why? it goes on record")
+        why = await self.line_for(request, "It should not have run", "reason, for the audit log")
         if why:
             await self.deliver(request, "wrong", note=why)
 
@@ -203,7 +205,7 @@ class InboxDecidingApp(LettersApp[None]):
         if self._meant_it(request):
             await self.deliver(request, "retry")
         else:
-            self.view.say("It may have run before: press t once more to run it again", style="waits")
+            self.view.say("It may have run already: press t again to run it once more", style="waits")
 
     async def decide_alike(self, request: ShownRequest) -> None:
         """Show the requests of the same tool with the same arguments, and say one word for all of them."""
@@ -216,10 +218,10 @@ class InboxDecidingApp(LettersApp[None]):
             return
         rows = [row for row in rows if row.request.preview == request.item.request.preview]  # what was seen of one
         if len(rows) == 1:
-            self.view.say("No other call of this tool with these arguments waits", style="waits")
+            self.view.say("No other pending request has this tool and these arguments", style="waits")
             return
         if any(map(is_held, rows)) and not self._meant_it(request):
-            self.view.say("High risk: press x once more for all of them", request.item.qualified_name or "", "waits")
+            self.view.say("High risk: press x again to decide all of them", request.item.qualified_name or "", "waits")
             return
         word = await self.push_screen_wait(AlikeDialog(rows, self.now()))
         if word is None:
@@ -240,7 +242,7 @@ class InboxDecidingApp(LettersApp[None]):
         said = f"{len(outcomes) - len(refused)} of {len(outcomes)}"
         if refused:
             why = unrecorded(refused[0], self.now()).why
-            self.say_of(request, "Recorded", f"{said}; the first of the others: {why}")
+            self.say_of(request, "Recorded", f"{said}; first failure: {why}")
         else:
             self.say_of(request, "Recorded", said, "good")
 
@@ -249,13 +251,13 @@ class InboxDecidingApp(LettersApp[None]):
         mark = request.item.request.claim if self.view.detail is None else self.view.detail.row.request.claim
         on_it = mark is not None and mark.by == self.seat.person and mark.until.timestamp() * 1000 > self.now()
         if on_it:
-            await self.mark_request(request, "let_go", "You let it go")
+            await self.mark_request(request, "let_go", "Released")
         else:
-            await self.mark_request(request, "take", "You are on it")
+            await self.mark_request(request, "take", "Claimed")
 
     async def put_off(self, request: ShownRequest) -> None:
         """Put it off for an hour, for yourself."""
-        await self.mark_request(request, "snooze", "Put off for an hour", "1h")
+        await self.mark_request(request, "snooze", "Snoozed for 1 hour", "1h")
 
     async def withdraw(self, request: ShownRequest) -> None:
         """Withdraw one's own vote, while others are still needed."""
@@ -270,7 +272,7 @@ class InboxDecidingApp(LettersApp[None]):
         """Ask for a reason where the terms want one; None leaves it."""
         wanted = self._terms().reason
         if wanted == "required" or (wanted == "on_reject" and word == "reject"):
-            return await self.line_for(request, "A reason, for the record", "every such decision takes one") or None
+            return await self.line_for(request, "Reason, for the audit log", "a reason is required") or None
         return ""
 
     def _signs(self) -> bool:
@@ -283,13 +285,13 @@ class InboxDecidingApp(LettersApp[None]):
             key = await self.seat.key()
             challenge = await self.seat.challenge(request, verdict, details)
             if not (self.can_ask and self._shows(request)):
-                self.say_of(request, "Nothing was signed: you went on before it could be", style="waits")
+                self.say_of(request, "Nothing was signed: you moved to another request first", style="waits")
                 return None
             if not await self.push_screen_wait(SignDialog(request, signed_of(verdict, details)[0], key)):
                 return None
             return sign_off_screen(self, challenge, key)
         except (KeyturnError, BadJson) as error:
-            self.say_of(request, "Not recorded, it takes your signature", f"{error}. {self._elsewhere()}")
+            self.say_of(request, "Not recorded, your signature is required", f"{error}. {self._elsewhere()}")
             return None
 
     def _elsewhere(self) -> str:
@@ -313,7 +315,7 @@ class InboxDecidingApp(LettersApp[None]):
     def action_keys(self) -> None:
         """Say what the keys do."""
         if self.can_ask:
-            self.push_screen(TextDialog("What the keys do", help_rows))
+            self.push_screen(TextDialog("Keys", help_rows))
 
     def __init__(self) -> None:
         super().__init__()
@@ -331,7 +333,7 @@ def _signed_as(verdict: Verdict, details: Details) -> Verdict:
 
 def _told(row: RequestRow) -> str:
     if row.state == "open" and row.request.votes:
-        return f"{vote_of(row.request)}; it waits for more"
+        return f"{vote_of(row.request)}; more approvals are required"
     return "" if row.state == "open" else STATES.get(row.state, row.state)
 
 

@@ -28,13 +28,13 @@ class AlikeDialog(KeyDialog[Word]):
 
     def parts(self) -> ComposeResult:
         """Make a row for each request, and say what a word comes to."""
-        yield Rows(lambda width: ours("title", "{} calls of this tool with these arguments", width, len(self._listed)))
-        yield sentence("quiet", "Each is decided by itself: one that somebody else decided first holds up none.")
+        yield Rows(
+            lambda width: ours("title", "{} pending calls of this tool with these arguments", width, len(self._listed))
+        )
+        yield sentence("quiet", "Each is decided separately: a failure of one does not affect the others.")
         yield Rows(self._rows)
         yield Rows(
-            lambda width: ours(
-                "waits", "a approves all of these {}  r rejects them  Escape leaves", width, len(self._listed)
-            )
+            lambda width: ours("waits", "a approve all {}  r reject all  Escape cancel", width, len(self._listed))
         )
 
     def _rows(self, width: int) -> Iterable[Row]:

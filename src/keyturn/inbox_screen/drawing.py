@@ -70,7 +70,7 @@ def _entry_rows(entry: ListEntry, now: int, width: int, *, on: bool) -> Iterator
 def _left(deadline: int | None, now: int) -> str:
     if deadline is None:
         return ""
-    return span(deadline - now) if deadline > now else "time is up"
+    return span(deadline - now) if deadline > now else "expired"
 
 
 def head_rows(detail: Detail, now: int, width: int) -> Iterator[Row]:
@@ -95,7 +95,7 @@ def head_rows(detail: Detail, now: int, width: int) -> Iterator[Row]:
 def _clock(expires: int, asked: int, now: int, room: int) -> list[tuple[str, str]]:
     left = expires - now
     if left <= 0:
-        return [("bad", "its time is up")]
+        return [("bad", "expired")]
     style = "waits" if left < _LATE else "text"
     told = f"{span(left)} left"
     at = f", until {stamp(expires)}"
@@ -122,14 +122,14 @@ def payload_rows(detail: Detail, width: int) -> Iterator[Row]:
             screen.say()
             screen.draw(_changed_tool(detail))
     except TooNarrow:
-        drawn = ["too narrow to show it"]
+        drawn = ["the window is too narrow to show the call"]
     yield from map(painted, drawn)
 
 
 def _changed_tool(detail: Detail) -> Preview:
     change = detail.row.request.difference
     before, after = (json.dumps(change[side], indent=2) for side in ("before", "after"))
-    return Preview((Diff(before, after, label="the tool itself changed since it was shown"),))
+    return Preview((Diff(before, after, label="the tool changed after it was shown"),))
 
 
 def known_rows(detail: Detail, now: int, width: int) -> Iterator[Row]:
@@ -144,14 +144,14 @@ def known_rows(detail: Detail, now: int, width: int) -> Iterator[Row]:
         text = " \u00b7 ".join(part for part in (fact.text, fact.after) if part)
         yield from labelled("note" if fact.mark else "heading", cast("LiteralString", fact.word), text, width)
     if detail.row.state == "open" and (claimed := shown.claimed_by(now)):
-        yield from labelled("waits", "on it", claimed, width)
+        yield from labelled("waits", "claimed by", claimed, width)
     for vote in votes_of(shown, now):
-        said = f"{vote.by} {vote.word} {vote.ago} ago" + (f", who notes: {vote.note}" if vote.note else "")
+        said = f"{vote.by} {vote.word} {vote.ago} ago" + (f", note: {vote.note}" if vote.note else "")
         yield from labelled("good", "voted", said, width)
     if detail.standing.why and detail.row.state == "open":
         yield from labelled("note", "you", detail.standing.why, width)
     if detail.standing.voted:
-        yield from labelled("note", "you voted already", STATES.get(detail.standing.voted, ""), width)
+        yield from labelled("note", "your vote", STATES.get(detail.standing.voted, ""), width)
     if len(detail.notified) > _NOTIFIED:
         yield from labelled("quiet", "notified", delivered_of(detail.notified), width)
     for each in undelivered_first(detail.notified, _NOTIFIED):
@@ -175,9 +175,9 @@ def _others(detail: Detail, width: int) -> Iterator[Row]:
     """Draw what is not ours: each text under words that say whose it is."""
     context, described = detail.context, detail.row.request.description
     groups: list[tuple[LiteralString, Iterable[str]]] = [
-        ("The tool's own description", [escape(described)] if described else []),
+        ("Tool description", [escape(described)] if described else []),
         ("Written by the model", context.words),
-        ("What the run was asked", [context.task] if context.task else []),
+        ("Input of the run", [context.task] if context.task else []),
     ]
     for title, texts in groups:
         whole = list(texts)

@@ -8,26 +8,26 @@ from typing import LiteralString
 from ..screens.drawing import Row, ours
 
 _KEYS: tuple[tuple[LiteralString, LiteralString], ...] = (
-    ("j k", "the next request, the one before; arrows too"),
-    ("enter", "opens it: arrows scroll it; Escape goes back"),
-    ("a", "approve exactly this call; of high risk twice"),
-    ("e", "change its arguments; you see the changed call before you approve it"),
+    ("j k", "next and previous request; also the arrow keys"),
+    ("enter", "open it: arrows scroll, Escape goes back"),
+    ("a", "approve exactly this call; press twice for high risk"),
+    ("e", "edit its arguments; the edited call is shown before you approve it"),
     ("r", "reject it; the model reads your reason"),
     ("w", "answer it, or write its result; the tool does not run"),
-    ("g", "approve it, and calls like it for a while; you choose which"),
-    ("b", "ask the agent back; the call does not run"),
-    ("x", "one word for all requests of this tool with these arguments"),
-    ("d N t", "of a call in doubt: it ran, it did not run, run it again"),
-    ("y N", "of a call that is reviewed: it was right, or wrong, to let it run"),
+    ("g", "approve it, and create a grant for similar future calls"),
+    ("b", "ask the agent; the call does not run until it is proposed again"),
+    ("x", "decide all requests for this tool with these arguments"),
+    ("d N t", "call in doubt: it ran, it did not run, run it again"),
+    ("y N", "review: the call was right, or wrong"),
     ("u", "withdraw your vote, while others are still needed"),
-    ("c", "say that you are on it, or not any more"),
-    ("z", "put it off for an hour, for yourself"),
-    ("!", "approve alone in an emergency, where you may"),
-    ("n", "show what is new, and put away what is done"),
-    ("/", "search; also tool:NAME agent:NAME risk:high"),
-    ("m", "only what you may decide, or all"),
+    ("c", "claim it, or release it"),
+    ("z", "snooze it for 1 hour, only for you"),
+    ("!", "emergency override (break-glass), if you are permitted"),
+    ("n", "show new requests, hide decided ones"),
+    ("/", "search, also by tool:NAME agent:NAME risk:high"),
+    ("m", "only requests that you may decide, or all"),
     ("?", "these keys"),
-    ("q", "leaves; what waits goes on waiting"),
+    ("q", "quit; pending requests stay"),
 )
 
 
@@ -39,4 +39,4 @@ def help_rows(width: int) -> Iterator[Row]:
             yield [("waits", lead), *row]
             lead = " " * len(lead)
     yield []
-    yield from ours("quiet", "A decision is for exactly the call that was shown, and for no other.", width)
+    yield from ours("quiet", "A decision applies to exactly the call that was shown.", width)

@@ -20,21 +20,21 @@ _LETTERS: dict[str, tuple[Letter, str]] = {
     "e": (Letter("edit"), "edit"),
     "r": (Letter("reject"), "reject"),
     "w": (Letter("write its result"), "answer"),
-    "g": (Letter("approve calls like it", runs=True), "approve"),
+    "g": (Letter("approve and grant", runs=True), "approve"),
     "d": (Letter("it ran"), "ran"),
     "N": (Letter("it did not run"), "did_not_run"),
     "t": (Letter("run it again", runs=True), "retry"),
     "y": (Letter("it was right"), "right"),
-    "b": (Letter("ask the agent back"), "reject"),
-    "x": (Letter("all of this shape", runs=True), "approve"),
+    "b": (Letter("ask the agent"), "reject"),
+    "x": (Letter("all identical", runs=True), "approve"),
 }
 _FIRST = ("u", "a", "r", "e", "w", "d", "N", "y", "t", "s")  # that are named where there is little room
 _FEW = 4
 _ROOMY = 60  # columns
-_BESIDE = {"c": Letter("I am on it"), "z": Letter("put it off")}
+_BESIDE = {"c": Letter("claim"), "z": Letter("snooze")}
 _VOTED = {"u": Letter("withdraw your vote")}
-_GLASS = {"!": Letter("break the glass", runs=True)}
-_REST = {"s": Letter("show the rest")}
+_GLASS = {"!": Letter("emergency override", runs=True)}
+_REST = {"s": Letter("show more")}
 
 
 class InboxRequestView(CallView):
@@ -87,7 +87,7 @@ class InboxRequestView(CallView):
         if self.detail is not None and self.late and self.detail.row.state == "open" and not self._told_late:
             self._told_late = True
             self.query_one("#asked-keys", Rows).redraw()
-            self.say("Its time is up. Nothing ran.")
+            self.say("Expired. Nothing ran.")
 
     def letters(self, request: ShownRequest) -> dict[str, Letter]:
         """Return the letters that this person has for this request, as it stands now."""
@@ -134,6 +134,6 @@ class InboxRequestView(CallView):
 
     def _head_rows(self, width: int) -> Iterator[Row]:
         if self.detail is None:
-            yield from ours("quiet", "A call waits here when its tool, or a policy, asks for a person.", width)
+            yield from ours("quiet", "Requests appear here when a tool or a policy requires approval.", width)
         else:
             yield from head_rows(self.detail, self._now(), width)

@@ -39,8 +39,8 @@ _TALL = 24
 _AT_ONCE = 0.1  # what is written in one breath is looked at once
 _AGAIN = 1.0
 _AWAY: dict[str, LiteralString] = {
-    "journal": "The journal is away; what is here may be old",
-    "server": "The server is away; what is here may be old",
+    "journal": "Journal unreachable; this list may be out of date",
+    "server": "Server unreachable; this list may be out of date",
 }
 _NAMES = ("tool", "agent", "risk")
 
@@ -83,7 +83,7 @@ class InboxApp(InboxDecidingApp):
         yield Rows(self._fresh_rows, id="fresh")
         with Horizontal(id="middle"):
             with Vertical(id="left"):
-                yield Input(placeholder="search what waits", id="search")
+                yield Input(placeholder="search pending requests", id="search")
                 yield Rows(self._empty_rows, id="empty")
                 yield ListView(self.now, id="list")
             yield InboxRequestView(self.now, lambda: self.list.at, id="right")
@@ -186,7 +186,7 @@ class InboxApp(InboxDecidingApp):
             detail = await self.seat.reads(name, view.detail)
         except KeyturnError as error:
             if self.is_running:
-                view.say("It cannot be shown", str(error))
+                view.say("Cannot be shown", str(error))
             return
         if not self.is_running or name != self.list.at:
             return
@@ -203,9 +203,9 @@ class InboxApp(InboxDecidingApp):
         """Say what somebody else did to the request that is on the screen."""
         row = detail.row
         if before.row.state == "open" and row.state != "open" and row.id not in self._own:
-            self.view.say("It waits no longer", _ended_by(row, self.now(), ran=detail.ran))
+            self.view.say("No longer pending", _ended_by(row, self.now(), ran=detail.ran))
         elif before.row.digest != row.digest or before.row.request.revision != row.request.revision:
-            self.view.say("It was asked anew: this is what it is now", style="waits")
+            self.view.say("The request changed: this is its current version", style="waits")
 
     def _tick(self) -> None:
         if len(self.screen_stack) == 1 and self.is_running:
@@ -298,9 +298,9 @@ class InboxApp(InboxDecidingApp):
     def _top_rows(self, width: int) -> Iterator[Row]:
         listed = self._listed
         count = f"{listed.found}{'' if listed.whole else ' and more'}"
-        shown = f", the first {len(listed.rows)} here" if listed.found > len(listed.rows) else ""
-        mine = ", yours to decide" if self.chosen.mine else ""
-        told = f"  {count} waiting{mine}{shown}  as "
+        shown = f", first {len(listed.rows)} shown" if listed.found > len(listed.rows) else ""
+        mine = " that you may decide" if self.chosen.mine else ""
+        told = f"  {count} pending{mine}{shown}  as "
         person = self.seat.person
         yield [("title", "keyturn inbox"), ("quiet", (told + escape(person, keep=""))[: max(width - 14, 0)])]
 
@@ -310,13 +310,13 @@ class InboxApp(InboxDecidingApp):
         elif self._fresh:
             yield from ours("waits", "{} new, press n", width, self._fresh)
         elif self._gone:
-            yield from ours("quiet", "{} done; n puts them away", width, len(self._gone))
+            yield from ours("quiet", "{} decided; press n to hide them", width, len(self._gone))
 
     def _empty_rows(self, width: int) -> Iterator[Row]:
         if self.chosen.any:
-            yield from ours("title", "Nothing of that kind waits.", width)
+            yield from ours("title", "No pending requests match.", width)
         else:
-            yield from ours("title", "Nothing waits.", width)
+            yield from ours("title", "No pending requests.", width)
 
 
 def filters_of(typed: str, *, mine: bool = False) -> Filters:

@@ -42,14 +42,14 @@ class SignDialog(KeyDialog[bool]):
 
     def parts(self) -> ComposeResult:
         """Make the rows that say it."""
-        yield sentence("title", "Sign it")
+        yield sentence("title", "Sign the decision")
         yield Rows(self._rows)
-        yield sentence("waits", "Enter signs it  Escape leaves")
+        yield sentence("waits", "Enter sign  Escape cancel")
 
     def _rows(self, width: int) -> Iterable[Row]:
         asked = self._request.item.request
         yield from labelled("heading", "call", self._request.item.qualified_name or "", width)
-        yield from labelled("heading", "you say", self._verdict, width)
+        yield from labelled("heading", "decision", self._verdict, width)
         if self._request.edit is not None:
             yield from labelled("heading", "with these arguments", canonical(self._request.arguments), width)
         elif asked.preview != plain_preview(asked.params):  # the digest is of the arguments, whatever was drawn
@@ -91,7 +91,7 @@ def _wait(why: str) -> None:
     """Let a person read what ssh-keygen said before the screen is back."""
     if sys.stdin.isatty():
         with contextlib.suppress(EOFError, KeyboardInterrupt):
-            input(f"Nothing was signed. {why!a} Enter goes back. ")
+            input(f"Nothing was signed. {why!a} Press Enter to go back. ")
 
 
 @contextlib.contextmanager

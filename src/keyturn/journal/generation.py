@@ -43,8 +43,8 @@ _SEALED_ELSEWHERE = (
 # How a seal looks: another key's is one that was made elsewhere, and anything else was altered.
 _SEALED = re.compile(r"([\w-]{6})\.[\w-]{32}", re.ASCII)
 _HOW = (
-    "what it lets run may have run already, so nothing is started from it; `keyturn restored URL` puts every such call "
-    "in doubt, and so does a worker when it begins"
+    "what it shows as approved may have run already, so nothing is started from it; `keyturn restored URL` marks "
+    "every such call as in doubt, and so does a worker at its start"
 )
 
 

@@ -121,7 +121,7 @@ def mark_of(store: str, place: str) -> HighWaterMark | None:
             _prune(_folder())
         return HighWaterMark(path, place)
     except (OSError, ValueError, UserError, RuntimeError) as error:
-        log.info("no mark of how far %s came can be kept, a copy brought back would not be noticed: %s", place, error)
+        log.info("no mark of how far %s came can be kept, a restored backup would not be noticed: %s", place, error)
         return None
 
 
@@ -146,10 +146,10 @@ def noticed(row: int, furthest: int, elsewhere: bool) -> str | None:
     if row == 0:  # nothing in it could run twice
         return None
     if row >= furthest:
-        return "is a copy of a store that is still there, and goes on by itself" if elsewhere else None
+        return "is a copy of a store that still exists" if elsewhere else None
     if furthest == REPLACED:
-        return "was brought back from a copy: what is in it was settled once already, and went on under a new name"
-    return f"was brought back from a copy: it has come to {row}, and {furthest} was seen"
+        return "was restored from a backup: its content was settled before, and continued under a new name"
+    return f"was restored from a backup: it is at {row}, and {furthest} was seen"
 
 
 def is_template(store: str, place: str, row: int) -> bool:

@@ -106,7 +106,7 @@ class MemoryJournal(Sealed):
             if expected != len(log.lines):
                 raise LostRace(f"expected {expected} lines, the log has {len(log.lines)}")
             if log.erased:
-                raise Conflict(f"run {run!r} was erased; it takes no more lines")
+                raise Conflict(f"run {run!r} was erased and cannot be written to")
             if not added:
                 return None
             if lease is not None and lease.worker:
@@ -339,7 +339,7 @@ class MemoryJournal(Sealed):
         log = self._log(run)
         holder = log.holder
         if holder is None:
-            raise Conflict(f"run {run!r} is not held under this claim: it was given back; claim the run again")
+            raise Conflict(f"run {run!r} is not held under this claim: its lease was released; claim the run again")
         if (holder.run, holder.worker, holder.epoch) != (claim.run, claim.worker, claim.epoch):
             raise Conflict(
                 f"run {run!r} is held by {holder.worker!r} under epoch {holder.epoch}, not by {claim.worker!r} under "

@@ -104,7 +104,7 @@ def _at_rest(db: StoreConnection) -> list[Any]:
     """Return counts and sums, so that later changes are noticed; raise `Conflict` while runs are held."""
     held = int(db.execute("SELECT count(*) FROM runs WHERE holder IS NOT NULL AND held_until > ?", db.now())[0][0])
     if held:
-        raise Conflict(f"runs are being moved right now ({held}); stop the workers and copy then")
+        raise Conflict(f"runs are in progress ({held}); stop the workers and copy then")
     counts = [db.execute(f"SELECT count(*) FROM {table}") for table in _TABLES]
     return [*counts, *(db.execute(changed) for changed in _CHANGED)]
 

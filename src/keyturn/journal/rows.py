@@ -19,7 +19,7 @@ from ..core.request import Request
 
 
 class RunRow(msgspec.Struct, frozen=True, omit_defaults=True):
-    """Describes one run: who works on what, its status, and how much waits for people.
+    """Describes one run: who works on what, its status, and how many requests are pending.
 
     `status` is queued (it waits for its turn on a session), running, waiting, finished, failed, set_aside (it ended
     three workers that took it up), cancelled or erased;

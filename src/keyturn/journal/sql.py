@@ -78,7 +78,7 @@ class Tenant:
         if lease is not None and lease.worker:
             check_free(run, at)
         if at.status == "erased":
-            raise Conflict(f"run {run!r} was erased; it takes no more lines")
+            raise Conflict(f"run {run!r} was erased and cannot be written to")
         if expected != at.head:
             raise LostRace(f"expected {expected} lines, the log has {at.head}")
         if not lines:
@@ -302,7 +302,7 @@ class Tenant:
         """Return where a run is that is still held under this claim, or raise `Conflict`."""
         at = self._known(db, run)
         if at is None or at.holder is None:
-            raise Conflict(f"run {run!r} is not held under this claim: it was given back; claim the run again")
+            raise Conflict(f"run {run!r} is not held under this claim: its lease was released; claim the run again")
         if (claim.run, claim.worker, claim.epoch) != (run, at.holder, at.epoch):
             raise Conflict(
                 f"run {run!r} is held by {at.holder!r} under epoch {at.epoch}, not by {claim.worker!r} under "

@@ -192,7 +192,7 @@ class StoreThread:
         job = Job(do, done, loop, loop.create_future(), firm, run)
         with self._ready:
             if self._closed:
-                raise UserError("this journal was closed; open it anew")
+                raise UserError("this journal was closed; open it again")
             if self._thread is None:
                 thread = threading.Thread(target=self._work, name=self._name, daemon=True)
                 try:

@@ -35,7 +35,7 @@ class OpenCall:
 
 @dataclass(frozen=True)
 class Parked:
-    """Identifies an open call that waits for people to answer."""
+    """Identifies an open call that a person has to answer."""
 
     token: str
     params: Any

@@ -156,7 +156,7 @@ class ServerConnection:
     async def _elicited(self, context: object, params: object) -> ElicitResult | ErrorData:
         answer = await self._outlet.elicited(params)
         if answer is None:
-            return ErrorData(code=INVALID_REQUEST, message="nobody can tell which of several open calls asks this")
+            return ErrorData(code=INVALID_REQUEST, message="it is unknown which of several open calls asks this")
         return _elicit_result(answer)
 
     async def _noticed(self, message: object) -> None:

@@ -260,9 +260,9 @@ class MCPTool(Tool):
         called = f"{_plainly(self.remote.name)} on MCP server {self._server.name}"
         shown: list[Block] = [Text(called, label="calls"), Json(redact(params, self.secrets), label="arguments")]
         if before != self.remote:
-            shown.append(Diff(_listed(before), _listed(self.remote), label="the server says something else now"))
+            shown.append(Diff(_listed(before), _listed(self.remote), label="the listing of the server has changed"))
         if self.remote.description:
-            shown.append(Text(self.remote.description, label="what the server says of this tool"))
+            shown.append(Text(self.remote.description, label="the server's description of this tool"))
         return Preview(tuple(shown), called, {self._place: self.remote.digest})
 
     @property

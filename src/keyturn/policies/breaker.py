@@ -78,7 +78,7 @@ class Breaker:
         """Return when it closes again, in words; "" where nobody can tell."""
         times = None if call.past is None else self._times(call, call.past, about)
         if times is None or len(times) < self.most:
-            return "nobody can count them, so it stays open"
+            return "they cannot be counted, so it stays open"
         last = sorted(times)[-self.most]  # once this one is too old, there are fewer than it takes
         return f"it closes again at {moment(last + milliseconds(self.per)):%Y-%m-%d %H:%M:%S} UTC"
 

@@ -38,7 +38,7 @@ class RuleFinding(msgspec.Struct, frozen=True):
 class Explanation(msgspec.Struct, frozen=True):
     """Explains why a policy says what it says of a call.
 
-    `verdict` is what it says, None where the tool's own setting holds; `rule` is the rule that decides, None where
+    `verdict` is what it says, None where the tool's own setting applies; `rule` is the rule that decides, None where
     no rule does and the policy's default holds; `passed_by` are the rules above it. As a text it is one line a rule.
 
     >>> print(Explanation(Verdict("deny", by="policy:default")))
@@ -62,5 +62,5 @@ class Explanation(msgspec.Struct, frozen=True):
         elif self.verdict is not None:
             lines.append(f"no rule matches; the default is {self.verdict.action}")
         else:
-            lines.append("no rule matches; the tool's own setting holds")
+            lines.append("no rule matches; the tool's own setting applies")
         return "\n".join(lines)

@@ -89,7 +89,7 @@ class PolicyFile(Sealed):
     def _refused(self, error: UserError) -> None:
         """Keep the rules as they are, and log an error that is not logged yet."""
         if str(error) != self.error:
-            logger.error("%s; the policy that was read before it holds", error)
+            logger.error("%s; the previous policy stays in effect", error)
         own_of(self)["error"] = str(error)
 
     def __call__(self, call: CallView, context: object = None) -> Verdict | None:

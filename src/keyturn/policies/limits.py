@@ -145,7 +145,7 @@ class Rejections:
     approved is not held back by it.
 
     >>> Rejections(2).over
-    'this call was rejected 2 times and nobody will be asked about it again; do not make it again'
+    'this call was rejected 2 times and is now denied; do not make it again'
     """
 
     most: int = 2
@@ -159,9 +159,10 @@ class Rejections:
     @property
     def over(self) -> str:
         """Return the reason for a call that was rejected often enough."""
-        what = "this call was" if self.same == "call" else "calls of this tool were"
-        times, again = "once" if self.most == 1 else f"{self.most} times", "it" if self.same == "call" else "one"
-        return f"{what} rejected {times} and nobody will be asked about {again} again; do not make {again} again"
+        times = "once" if self.most == 1 else f"{self.most} times"
+        if self.same == "call":
+            return f"this call was rejected {times} and is now denied; do not make it again"
+        return f"calls of this tool were rejected {times} and are now denied; do not make one again"
 
     def exceeded(self, call: CallView, past: Past, about: About) -> bool:
         """Return whether it was rejected that often."""
@@ -220,7 +221,7 @@ def check_reach(limit: Counted) -> None:
     if limit.per is not None:
         milliseconds(limit.per)
     if limit.of not in get_args(Whose):
-        raise UserError(f"of= is whose calls a limit counts: one of {', '.join(get_args(Whose))}; not {limit.of!r}")
+        raise UserError(f"of= names whose calls a limit counts, one of {', '.join(get_args(Whose))}; not {limit.of!r}")
     name: object = limit.name
     if name is not None and not (isinstance(name, str) and name):
         raise UserError(f"name= of a limit is a text, or None; not {name!r}")

@@ -99,7 +99,7 @@ class Rule:
         if self.read_only is not None and not isinstance(cast("object", self.read_only), bool):
             raise UserError(f"read_only is True, False, or None for any; not {self.read_only!r}")
         if self.approval is not None and self.action != "ask":
-            raise UserError(f"approval= goes with 'ask': nobody is asked by a rule that says {self.action!r}")
+            raise UserError(f"approval= goes with 'ask': no approval is requested by a rule with {self.action!r}")
         if self.when is not None and (not callable(self.when) or inspect.iscoroutinefunction(self.when)):
             raise UserError("when is a plain function (call, context) -> bool; a policy of your own can be async")
         if self.action != "allow" and getattr(self.when, "only_for_allow", False) is True:
@@ -119,9 +119,7 @@ class Rule:
                 "over is a limit: Calls(20, per='1h'), Budget('amount', 100), Rejections(2) or Breaker(3, per='10m')"
             )
         if self.action == "allow":
-            raise UserError(
-                "over= goes with 'ask' or 'deny': say what becomes of calls over the limit, and allow the rest"
-            )
+            raise UserError("over= goes with 'ask' or 'deny': use it for calls over the limit, and allow the rest")
         if self.when is not None:
             raise UserError(
                 "over= and when= do not go together: a condition cannot be asked of the calls before this one"

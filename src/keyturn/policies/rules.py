@@ -1,6 +1,6 @@
 """A policy as an ordered list of rules, from code or from an operator's file.
 
-The first rule that matches decides; where none does, the tool's own setting holds. What one rule matches is in
+The first rule that matches decides; where none does, the tool's own setting applies. What one rule matches is in
 `rule.py`, what a limit counts in `limits.py`. A file is read once: what is written to it later changes no policy.
 """
 
@@ -50,8 +50,8 @@ class Shadowed(msgspec.Struct, frozen=True):
 class Policy(Sealed):
     """Decides by an ordered list of rules, of which the first that matches decides.
 
-    `default` is said where none does; without it the tool's own setting holds. With `shadow=True` it says nothing, and
-    keeps in `shadowed` what it would have said of the last thousand calls.
+    `default` applies where none does; without it the tool's own setting applies. With `shadow=True` it decides nothing,
+    and keeps in `shadowed` what it would have decided for the last thousand calls.
 
     >>> policy = Policy(allow(tool="pay", where={"amount": {"gt": 0, "le": 100}}), ask(tool="pay"), default="deny")
     >>> call = CallView("pay", "function", "desk", {"amount": 250}, digest="5e1f", call_id="call_1")

@@ -68,7 +68,7 @@ def read_policy(data: Mapping[str, Any]) -> PolicyParts:
         more, beyond = _preset(known["extends"])
         made, default = [*made, *more], default if "default" in known else beyond
     if not made and default is None:
-        raise Misplaced("it has neither rules nor a default: it would say nothing of any call")
+        raise Misplaced("it has neither rules nor a default: it would decide no call")
     return PolicyParts(made, default, known.get("shadow", False))
 
 

@@ -154,7 +154,7 @@ def _marked(seen: _Seen, event: ev.CallMarked) -> Iterator[str]:
 
 
 def _reviewed(seen: _Seen, event: ev.ReviewGiven) -> Iterator[str]:
-    said = f"is said to have been {event.verdict}{_by(event.decider.id)}{_because(event.note or '')}"
+    said = f"is reviewed as {event.verdict}{_by(event.decider.id)}{_because(event.note or '')}"
     yield f"{_of(seen, event.call)} {said}"
 
 

@@ -23,9 +23,9 @@ _QUOTED = 90
 #: How the words press, in words of ours.
 KINDS = {
     "haste": "urges haste",
-    "authority": "leans on the word of others",
-    "unchecked": "says that nothing needs checking",
-    "unasked": "says that it was asked for, and the task does not say so",
+    "authority": "refers to the authority of others",
+    "unchecked": "claims that no check is needed",
+    "unasked": "claims to be requested, which the task does not say",
     "orders": "tells you how to decide",
 }
 
@@ -46,7 +46,7 @@ def pressure_in(texts: Iterable[str], task: str = "") -> tuple[Sign, ...]:
     """Return how some texts press their reader, each way once; `task` is what the run was asked for.
 
     >>> [sign.says for sign in pressure_in(["This is urgent, no need to check."])]
-    ['urges haste', 'says that nothing needs checking']
+    ['urges haste', 'claims that no check is needed']
     >>> pressure_in(["The parcel was lost, so I refund the order."])
     ()
     """

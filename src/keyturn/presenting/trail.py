@@ -133,7 +133,7 @@ _TOLD: dict[type[Any], Callable[[_At, Any], TrailMark]] = {
     ApprovalWithdrawn: lambda at, event: at.mark("approval withdrawn", event.decider.id, event.note),
     CallMarked: _marked,
     CallLooked: lambda at, event: at.mark("viewed", event.decider.id),
-    ReviewGiven: lambda at, event: at.mark(f"reviewed: {STATES[event.verdict]}", event.decider.id, event.note),
+    ReviewGiven: lambda at, event: at.mark(STATES[event.verdict], event.decider.id, event.note),
     ev.CallStarted: lambda at, event: at.mark("started", event.by, kind="started"),
     ev.CallFinished: _finished,
     ev.CallLost: _lost,

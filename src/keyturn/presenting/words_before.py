@@ -16,7 +16,7 @@ from .pressure import Sign, pressure_in
 
 _TEXT = 2_000
 #: What stands before the signs, on every face: nothing is decided by them.
-ADVICE: LiteralString = "Advice only: the model's own words press whoever reads them. No verdict changes by it."
+ADVICE: LiteralString = "Warning: the model's message pressures the reader. This does not affect the decision."
 
 
 class Context(NamedTuple):

@@ -132,7 +132,9 @@ class Scheme(ABC):
         except Exception as error:  # a proof is what a stranger sent: whatever it makes a parser raise refuses it
             raise ProofRefused(f"it cannot be read ({type(error).__name__})") from None
         if checked.count is not None and last_count and checked.count <= last_count:
-            raise ProofRefused("the key counts no more than it did before: it was copied, or the proof is an old one")
+            raise ProofRefused(
+                "the counter of the key did not increase: the key was copied, or the proof is an old one"
+            )
         return checked
 
 

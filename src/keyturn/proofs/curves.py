@@ -30,4 +30,4 @@ def check_ed25519(raw: bytes) -> None:
         raise ProofRefused("a key of Ed25519 has 32 bytes")
     y = int.from_bytes(raw, "little") & (2**255 - 1)
     if y >= _PRIME or y in _SMALL:
-        raise ProofRefused("it is no key: anybody could sign for it")
+        raise ProofRefused("it is not a valid key: anyone could sign for it")

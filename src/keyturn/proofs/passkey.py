@@ -221,7 +221,7 @@ def _registered(given: str, asked: Asked) -> tuple[bytes, bytes]:
     raw = {name: strict_base64(value, name, url=True) for name, value in said.items()}
     _check_client(raw["clientDataJSON"], _CREATE, asked.challenge, asked.site)
     if parse_attestation_object(raw["attestationObject"]).fmt not in _FORMATS:
-        raise ProofRefused("it comes with an attestation of its maker, which nobody asked for")
+        raise ProofRefused("it comes with an attestation of its maker, which was not requested")
     response = structs.AuthenticatorAttestationResponse(
         client_data_json=raw["clientDataJSON"], attestation_object=raw["attestationObject"]
     )
@@ -306,11 +306,11 @@ def _fields(whole: Mapping[str, Any], names: Sequence[str], *, exactly: bool = T
 
 # What the package says, by a word in it, as a person can read it.
 _PLAIN = {
-    "signature": "it is not this key's signature on what was said",
+    "signature": "it is not this key's signature on the decision",
     "RP ID": "it was made for another site",
-    "not present": "nobody touched the authenticator",
+    "not present": "the authenticator was not touched",
     "not verified": "the authenticator did not verify the person (PIN, finger or face)",
-    "sign count": "the key counts no more than it did before: it was copied, or the proof is an old one",
+    "sign count": "the counter of the key did not increase: the key was copied, or the proof is an old one",
 }
 
 

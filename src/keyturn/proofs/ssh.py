@@ -189,7 +189,7 @@ def _verify_touched(key: _Key, signature: Wire, signed: bytes) -> Checked:
     application = hashlib.sha256(key.application or b"").digest()
     _verify(key, signature, application + tail + hashlib.sha256(signed).digest())
     if not flags & _PRESENT:
-        raise ProofRefused("nobody touched the security key: make one without no-touch-required")
+        raise ProofRefused("the security key was not touched: make one without no-touch-required")
     return Checked(count, present=True, verified=bool(flags & _VERIFIED))
 
 
@@ -216,4 +216,4 @@ def _verify(key: _Key, signature: Wire, signed: bytes) -> None:
             numbers.end()
             key.key.verify(encoded, signed, ec.ECDSA(hashes.SHA256()))
     except InvalidSignature:
-        raise ProofRefused("it is not this key's signature on what was said") from None
+        raise ProofRefused("it is not this key's signature on the decision") from None

@@ -36,7 +36,9 @@ def sign_with_ssh(challenge: bytes, key_path: str | os.PathLike[str], *, timeout
         # Its words go to the terminal as they come: "Confirm user presence" is no use to anybody afterwards.
         done = subprocess.run(command, input=challenge, stdout=subprocess.PIPE, timeout=timeout, check=False)
     except subprocess.TimeoutExpired:
-        raise UserError(f"ssh-keygen did not sign within {timeout:g} s: nobody typed, or touched the key") from None
+        raise UserError(
+            f"ssh-keygen did not sign within {timeout:g} s: no passphrase was typed, or the key was not touched"
+        ) from None
     if done.returncode != 0 or not done.stdout:
         raise UserError(f"ssh-keygen could not sign with {os.fspath(key_path)!r}; it says why on standard error")
     return Proof("ssh", key_of(done.stdout), done.stdout)

@@ -98,7 +98,9 @@ class RealtimeAgent(Agent[TContext], Constructed, Generic[TContext]):
 
     def as_tool(self, *_given: Any, **_named: Any) -> AgentTool:
         """Refuse: an agent that is talked to answers no call."""
-        raise UserError(f"agent {self.name!r} is talked to and answers no call; make an Agent for the tool instead")
+        raise UserError(
+            f"agent {self.name!r} is a RealtimeAgent and cannot be a tool; make an Agent for the tool instead"
+        )
 
 
 def realtime_handoff(

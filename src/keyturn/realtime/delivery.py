@@ -29,7 +29,7 @@ from .model_inputs import (
 )
 
 _ANOTHER_SERVER = (
-    "The request was approved, and another agent is at work now, which does not have that server: nothing came of it."
+    "The request was approved, and another agent is active now, which does not have that server: it did not run."
 )
 
 Send = Callable[[RealtimeModelSendEvent], Awaitable[None]]
@@ -37,8 +37,8 @@ WaitingMessage = Callable[[str, str], str]
 
 
 _WAITS = {
-    "asked": "has not run: it waits for a person to decide",
-    "needs": "has not ended: it waits for a person's answer",
+    "asked": "has not run: it requires a decision by a person",
+    "needs": "has not ended: it requires an answer by a person",
     "in_doubt": "was begun, and it is not known whether it ran: a person has to find out",
 }
 
@@ -47,7 +47,7 @@ def waiting_message(tool: str, call_id: str, state: str = "asked") -> str:
     """Return what the model is told while a call waits for a person.
 
     >>> waiting_message("refund", "c1").partition(".")[0]
-    'The call of refund (c1) has not run: it waits for a person to decide'
+    'The call of refund (c1) has not run: it requires a decision by a person'
     """
     return (
         f"The call of {tool} ({call_id}) {_WAITS[state]}. Tell the user that in a few "

@@ -83,7 +83,7 @@ class EventBuffer:
             self.close(
                 EventsDropped(
                     f"more than {self._most} events or {MOST_BYTES} bytes of events that are not dropped waited for a "
-                    "reader, so there are no more events; the session goes on: see its pending_approvals and history"
+                    "reader, so there are no more events; the session continues: see its pending_approvals and history"
                 )
             )
             return

@@ -203,13 +203,13 @@ class RealtimeSession(SessionDecisions, Settable):
     def _check_open(self) -> None:
         if self._opened and self._closed:
             raise UserError(
-                "this session is closed; what waits in its run is decided in an inbox of its journal, or in a session "
+                "this session is closed; decide its pending calls in an inbox of its journal, or in a session "
                 "that resumes it"
             )
         if self._driver is not None and self._driver.done():
             raise UserError(
-                "this session has ended, its events say why: close it; what waits in its run is decided in an inbox of "
-                "its journal, or in a session that resumes it"
+                "this session has ended, its events say why: close it; pending calls of its run are decided in an "
+                "inbox of its journal, or in a session that resumes it"
             )
 
     def _judging(self, path: str) -> tuple[Any, list[Any]]:

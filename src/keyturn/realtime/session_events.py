@@ -1,6 +1,6 @@
 """What a realtime session tells its user: one class for each kind, told apart by `type`.
 
-Who is at work, what tools do and what waits for people is told from the run's log, after it is recorded. What the
+Who is at work, what tools do and what requires a decision is told from the run's log, after it is recorded. What the
 model says is passed on as it comes.
 """
 

@@ -75,7 +75,7 @@ class KeyDialog(Dialog[T]):
         if in_time:
             self.dismiss(self.ANSWERS[event.key])
         else:
-            self.refuse("just came up; press the key once more")
+            self.refuse("this just appeared; press the key again")
 
 
 def sentence(style: str, words: LiteralString) -> Rows:

@@ -170,11 +170,11 @@ class CallView(Vertical):
         if letter not in self.letters(request):
             return False
         if not in_time:
-            self.say("just came up; press the key once more")
+            self.say("this just appeared; press the key again")
         elif letter == "s":
             self.query_one("#asked", VerticalScroll).scroll_page_down(animate=False)
         elif self.letters(request)[letter].runs and not request.seen_whole:
-            self.say("there is more to see first: s shows it")
+            self.say("not all rows are shown yet: press s first")
         else:
             self.say("")
             self.post_message(self.Chosen(letter, request, pressed_at))

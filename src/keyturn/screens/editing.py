@@ -45,7 +45,7 @@ class EditedField:
 class EditDialog(Dialog[bool]):
     """Shows the arguments in fields; the answer is whether they were changed."""
 
-    BINDINGS: ClassVar[list[BindingType]] = [Binding("ctrl+s", "take", "Take the changes", priority=True)]
+    BINDINGS: ClassVar[list[BindingType]] = [Binding("ctrl+s", "take", "Apply the changes", priority=True)]
 
     def __init__(self, request: ShownRequest, edits: Edits | None = None) -> None:
         super().__init__()
@@ -56,12 +56,12 @@ class EditDialog(Dialog[bool]):
 
     def parts(self) -> ComposeResult:
         """Make a field for each argument."""
-        yield sentence("title", "Change the arguments")
-        yield sentence("quiet", "ctrl+s takes the changes, which you see before you approve them; Escape leaves them.")
+        yield sentence("title", "Edit the arguments")
+        yield sentence("quiet", "ctrl+s applies the changes and shows them before you approve; Escape discards them.")
         for place, field in enumerate(self.fields):
             yield Rows(lambda width, name=field.name: labelled("heading", "argument", name, width))
             if field.escaped:
-                yield sentence("note", "It holds characters that cannot be seen: they stand here as escapes.")
+                yield sentence("note", "The arguments have invisible characters, which are shown as escapes.")
             area = TextArea(field.shown, id=f"field-{place}", tab_behavior="focus", soft_wrap=True)
             area.styles.height = min(field.shown.count("\n") + 1 + len(field.shown) // 60, _HIGHEST) + 2
             yield area
@@ -81,7 +81,7 @@ class EditDialog(Dialog[bool]):
             else:
                 self.request.put_all(typed)
         except (InvalidArguments, KeyturnError, BadJson, ValueError, OSError) as error:
-            self.refuse("Refused, nothing was changed", str(error))
+            self.refuse("Invalid, nothing was changed", str(error))
             return
         self.dismiss(bool(typed))
 

@@ -42,17 +42,17 @@ class GrantDialog(Dialog[Grant]):
 
     def parts(self) -> ComposeResult:
         """Make the list, the predicate, how long it holds, and what it comes to."""
-        yield sentence("title", "Approve it, and later calls like it; the first is the narrowest")
+        yield sentence("title", "Approve and create a grant; the first option is the narrowest")
         yield OptionList(id="proposed", markup=False)
-        yield sentence("heading", "The predicate; change it to narrow it. Empty: any arguments at all.")
+        yield sentence("heading", "Predicate for the arguments; edit it to narrow it. Empty: any arguments.")
         yield Input(_text_of(self.proposed[0]), id="where")
         if self._session:
-            yield sentence("heading", "How long: session, run, a number of calls, or a time such as 2h.")
+            yield sentence("heading", "Valid for: session, run, a number of calls, or a duration such as 2h.")
         else:
-            yield sentence("heading", "How long: run (until it ends), a number of calls, or a time such as 2h.")
+            yield sentence("heading", "Valid for: run (until it ends), a number of calls, or a duration such as 2h.")
         yield Input(SESSION if self._session else "run", id="terms")
         yield Rows(self._words)
-        yield sentence("quiet", "Enter grants it; Escape leaves.")
+        yield sentence("quiet", "Enter approves and creates the grant; Escape cancels.")
 
     def on_mount(self) -> None:
         """Begin in the list."""
@@ -104,18 +104,18 @@ class GrantDialog(Dialog[Grant]):
             raise BadJson("a predicate is a JSON object of argument names")
         made = grant_for(ProposedGrant(where, ""), "run" if terms in ("", SESSION) else terms)
         if not holds(made.where, self._true):
-            raise BadJson("it does not cover this call")
+            raise BadJson("the predicate does not cover this call")
         return replace(made, scope=SESSION) if self._session and terms != "run" else made
 
     def _words(self, width: int) -> Any:
         try:
             made = self.grant()
         except (KeyturnError, BadJson, ValueError) as error:
-            return labelled("bad", "not a grant yet", str(error), width)
+            return labelled("bad", "invalid grant", str(error), width)
         words = next((each.words for each in self.proposed if each.where == made.where), None)
         told = words or (json.dumps(made.where) if made.where else ANY)
         ends = "in this session" if made.scope == SESSION and how_long(made) == _UNTIL else how_long(made)
-        return labelled("note", "It would cover this call, and each later one with", f"{told}; {ends}", width)
+        return labelled("note", "It would cover this call, and future calls with", f"{told}; {ends}", width)
 
 
 _UNTIL = how_long(Grant())

@@ -148,7 +148,7 @@ class OpenAIConversationsSession(SessionABC, Sealed):
             for item_id in reversed(added):
                 await self._ask("items", "delete", item_id, conversation_id=self.session_id)
         except Exception as another:
-            error.add_note(f"the first items of the batch were added and not taken back: {another}")
+            error.add_note(f"the first items of the batch were added and not removed: {another}")
 
     async def _ask(self, resource: str, method: str, *given: Any, **fields: Any) -> Item:
         """Send a request that is safe to repeat; a client of the caller's own retries by itself."""

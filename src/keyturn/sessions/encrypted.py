@@ -123,7 +123,7 @@ class EncryptedSession(SessionABC, Sealed):
         remedy = "or take it out of the underlying session, which has pop_item() and clear_session()"
         envelope = cast("Mapping[str, Any]", sealed if isinstance(sealed, Mapping) else {})
         if envelope.get("__enc__") != _ENVELOPE["__enc__"]:
-            raise UserError(f"{where} is not encrypted, and so anybody may have written it: add it again, {remedy}")
+            raise UserError(f"{where} is not encrypted, so its origin is unknown: add it again, {remedy}")
         token = str(envelope.get("payload")).encode()
         try:
             text = self._cipher.decrypt(token)
@@ -142,8 +142,8 @@ def _key(given: str | bytes) -> bytes:
     key = given.encode() if isinstance(given, str) else given
     if len(key) < _SHORTEST_KEY:
         raise UserError(
-            f"the encryption_key has {len(key)} characters and needs {_SHORTEST_KEY} that nobody can guess: "
-            "Fernet.generate_key() of the package cryptography makes one"
+            f"the encryption_key has {len(key)} characters and needs {_SHORTEST_KEY} that cannot be guessed: "
+            f"Fernet.generate_key() of the package cryptography makes one"
         )
     # What looks like a Fernet key is one; every other text is taken as it stands. The Agents SDK does the same.
     try:

@@ -116,7 +116,7 @@ def superseded_output(call: Item, text: str) -> Item:
     """
     kind = _call_kind(call)
     if kind is None:
-        raise UserError(f"an item of type {_type(call)!r} is not a call that waits for an output: pass an orphan call")
+        raise UserError(f"an item of type {_type(call)!r} is not a call that requires an output: pass an orphan call")
     return {"type": kind.output, kind.output_key: _label(call, kind.call_key), **kind.unexecuted(text)}
 
 

@@ -208,7 +208,7 @@ def _check_file(path: Path, found: os.stat_result, instead: str) -> None:
     if found.st_mode & 0o077:
         raise UserError(
             f"others can read or write the key file {path} (mode {stat.S_IMODE(found.st_mode):04o}): chmod 600 it if "
-            "you are sure that nobody did, or delete it and lose what its keys signed"
+            f"you are sure that it was not read or changed, or delete it and lose what its keys signed"
         )
 
 
@@ -312,8 +312,8 @@ def add_key() -> str:
     """Put a new secret first in the key file, and return its id; what older keys signed stays valid."""
     if os.environ.get(VARIABLE) is not None:
         raise UserError(
-            f"the keys of this process come from {VARIABLE}: put a new secret there, and the one that stands there now "
-            f"into {OLD_VARIABLE}, before the others, wherever they are set"
+            f"the keys of this process come from {VARIABLE}: put a new secret there, and the current one into "
+            f"{OLD_VARIABLE}, before the others, wherever they are set"
         )
     with _changing() as path:
         entries = _entries(path)

@@ -50,7 +50,7 @@ def _own(_tool: object, _name: str, run_config: object) -> Any:
         raise UserError("usage_limits are the whole run's, nested agents included: give them to Runner.run")
     if _of(run_config, "paused_session") == "queue":
         raise UserError(
-            'paused_session="queue" is for a whole run, which waits for its turn before it begins: give it to '
+            'paused_session="queue" is for a whole run, which is queued before it begins: give it to '
             'Runner.run, or choose paused_session="refuse" for the nested agent'
         )
     return cast("Any", run_config)

@@ -116,7 +116,7 @@ def _shown(asked: Any) -> Preview:
     question = cast("str", asked["question"])
     blocks: list[Block] = []
     if "problem" in asked:
-        blocks.append(Text(asked["problem"], label="the answer before was not taken"))
+        blocks.append(Text(asked["problem"], label="the previous answer was not accepted"))
     blocks.append(Text(question, label="the model asks, in its own words"))
     if asked.get("choices"):
         blocks.append(Json(asked["choices"], label="choices"))

@@ -31,7 +31,7 @@ from ..core.settable import CALLBACK, ENTRIES, FLAG, SWITCH, Constructed, Rule, 
 from ..core.strict import parse
 
 TOOL_FAILED = "An error occurred while running the tool. Please try again."
-TOOL_CHANGED = "The tool was not run: it is not as it was when the call was let run. Call it again."
+TOOL_CHANGED = "The tool was not run: it changed after the call was allowed. Call it again."
 NeedsApproval = bool | Callable[[Any, Any, str], bool | Awaitable[bool]]
 
 
@@ -66,7 +66,7 @@ class OutcomeUnknown(Exception):
 
 def asked_late(error: Asking, done: int) -> Exception:
     """Return what to raise of a call that asks once `done` of its parts are done: then it cannot begin anew."""
-    words = f"it asked for a person's word when {done} of its parts were done, and the rest was not"
+    words = f"it required a decision when {done} of its parts were done, and the rest was not"
     return OutcomeUnknown(words) if done else error
 
 
@@ -142,7 +142,7 @@ class NeedsInput(Asking):
         if self.wants not in WANTS:
             raise UserError(f"wants of NeedsInput is one of {', '.join(WANTS)}, not {self.wants!r}")
         if self.state is not None and self.wants != "answer":
-            raise UserError(f"state of NeedsInput is for a tool that goes on; with wants={self.wants!r} none does")
+            raise UserError(f"state of NeedsInput is for a tool that continues; with wants={self.wants!r} none does")
 
     @property
     def needs(self) -> NeedsInput:  # pyright: ignore[reportIncompatibleVariableOverride]  # what is raised is the needs
@@ -197,7 +197,7 @@ class ProviderTool(Constructed, abc.ABC):
 
     _remedies: ClassVar[Mapping[str, str]] = dict.fromkeys(
         ("needs_approval", "on_approval", "approval", "tool_input_guardrails", "tool_output_guardrails"),
-        "the provider runs this tool, and no call of it can be asked about here; leave it out of the agent's tools",
+        "the provider runs this tool, and its calls cannot be approved here; remove it from the agent's tools",
     )
 
     @abc.abstractmethod

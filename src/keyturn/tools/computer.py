@@ -231,7 +231,7 @@ class ComputerTool(Tool, Generic[TComputer]):
         actions, checks = prepared.params["actions"], prepared.params["pending_safety_checks"]
         seen = context.approval is not None and context.approval.via != "grant"  # a standing word saw no check of this
         if checks and not seen:
-            raise ToolProblem("Nothing was done: nobody has acknowledged the safety checks of this call.")
+            raise ToolProblem("Nothing was done: the safety checks of this call were not acknowledged.")
         async with self._locks.setdefault(asyncio.get_running_loop(), asyncio.Lock()):
             for place, action in enumerate(actions, 1):
                 try:

@@ -77,8 +77,9 @@ def _local_only(rule: Rule) -> Rule:
     def checked(tool: ShellTool, name: str, given: object) -> Any:
         if tool.hosted and given:
             raise UserError(
-                f"tool {tool.name!r}: its commands run at the provider ({tool.environment['type']}), where nobody can "
-                "be asked: leave out executor, needs_approval, on_approval and approval, or use the local environment"
+                f"tool {tool.name!r}: its commands run at the provider ({tool.environment['type']}), where no "
+                f"approval can be requested: omit executor, needs_approval, on_approval and approval, or use the "
+                f"local environment"
             )
         return rule(tool, name, given)
 

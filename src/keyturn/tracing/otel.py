@@ -100,7 +100,7 @@ def _harmless() -> Generator[None]:
         with contained:
             yield
     except Exception:
-        _LOG.warning("a span could not be told; the run goes on", exc_info=True)
+        _LOG.warning("a span could not be exported; the run continues", exc_info=True)
 
 
 def configured() -> otel.TracerProvider | None:

@@ -251,7 +251,7 @@ def _each(method: str, *about: Any) -> None:
         try:
             run_callback(getattr(processor, method), *about)
         except Exception:
-            _LOG.warning("%s of a trace processor raised; the run goes on", method, exc_info=True)
+            _LOG.warning("%s of a trace processor raised; the run continues", method, exc_info=True)
 
 
 def _has(processor: object, name: str) -> bool:

@@ -136,7 +136,7 @@ class RunNamed(msgspec.Struct, frozen=True):
 
 
 class RunResult(msgspec.Struct, frozen=True):
-    """Says what a run came to so far: its answer where it finished, else what waits for people."""
+    """Says what a run came to so far: its answer where it finished, else what requires a decision."""
 
     run: str
     status: Status

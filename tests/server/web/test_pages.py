@@ -106,7 +106,7 @@ async def test_a_form_of_another_session_changes_nothing(office: Office) -> None
 
 async def test_a_run_is_told_line_by_line_with_who_did_what(office: Office) -> None:
     text = (await office.as_("ben").see(f"/runs/{office.runs['lead']}")).text
-    assert "waits for people" in text
+    assert "requires approval" in text
     assert "parcel-tracker" in text
     assert 'class="open"' in text  # a nested agent branches off
     assert "lane 3" in text

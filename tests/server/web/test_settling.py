@@ -105,7 +105,7 @@ def test_a_worker_is_killed_while_somebody_looks_and_they_say_what_became_of_the
             expect(page.locator(".sentence")).to_contain_text("Did rotate_keys run?")
             page.get_by_label("What it returned", exact=False).fill("replaced by hand")
             page.get_by_role("button", name="It ran").click()
-            expect(page.locator("#outcome")).to_contain_text("said to have run")
+            expect(page.locator("#outcome")).to_contain_text("resolved: it ran")
             until_now(lambda: served.does(app.get(run.id)).status == "finished")
         assert (tmp_path / "begun").read_text() == "begun\n"
         assert "replaced by hand" in served.does(app.run(run.id).result()).final_output

@@ -116,7 +116,7 @@ async def test_a_file_that_changed_asks_again(script: Path, run: Run, saved: boo
     result = await run(desk, state)
     [again] = result.interruptions
     assert (ran, again.kind) == ([], "approval")
-    assert "not as it was" in again.reason
+    assert "has changed since" in again.reason
     assert again.preview.basis != item.preview.basis
     state = await state_of(result, desk, saved)
     state.reject(state.get_interruptions()[0])

@@ -16,8 +16,8 @@ from .imports import NEW, Imported, dotted, parsed
 #: The packages, and the room of ours that each becomes.
 ROOMS = {"pydantic_ai": "deferred", "pydantic_deep": "deep"}
 PLAIN = "`import {0}` is left as it is: write `from {0} import ...`, and run this again"
-FIT = "arguments in ToolApproved(override_args=...) that do not fit are refused, and the call still waits"
-SEALED = "a run goes on only from messages that it sealed itself; what was changed is refused"
+FIT = "arguments in ToolApproved(override_args=...) that do not fit are refused, and the call is still pending"
+SEALED = "a run continues only from messages that it sealed itself; what was changed is refused"
 
 _KEYWORDS = {"override_args": FIT, "message_history": SEALED}
 

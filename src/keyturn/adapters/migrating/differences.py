@@ -28,7 +28,7 @@ SIGNED = (
 )
 GONE = "a waiting call whose tool is gone raises ToolMissing, and one whose tool has changed asks again"
 ONCE = "a state is used once, a stale copy raises Conflict; a finished run that is resumed returns its result"
-DECIDED = "a decision on a call that does not wait raises NotPending"
+DECIDED = "a decision on a call that is not pending raises NotPending"
 FOR_GOOD = "a decision for good ends when the tool's description or parameters change, and is never for another agent"
 LABEL = "call ids are labels: one that a model uses again in a later turn is a new call, which asks for itself"
 NAMES = "two tools of one name are an error, and never told apart by their order"
@@ -42,7 +42,7 @@ OWN_SERVER = (
     "a server of your own has prompts only if it overrides list_prompts; its calls pass the gate, with the terms that "
     "its constructor was given"
 )
-NEW_ITEMS = "an item of a call that waits is not part of the model's input: leave ToolApprovalItem out of new_items"
+NEW_ITEMS = "an item of a pending call is not part of the model's input: leave ToolApprovalItem out of new_items"
 TYPED = "isinstance(item, {0}) is False of items, which are mappings: compare item.type, or ask raw_item.typed()"
 STRING = "a string names {0!r}; change it by hand if it is an import or a patch"
 

@@ -150,6 +150,6 @@ def reports_of(saved: SavedState) -> list[ev.Report]:
         for result in results:
             said, name = result.output or {}, str((result.guardrail or {}).get("name"))
             if said.get("tripwireTriggered"):
-                raise StateRejected(f"guardrail {name!r} stopped this run, which does not wait for anybody")
+                raise StateRejected(f"guardrail {name!r} stopped this run, which requires no decision")
             found.append(ev.Report(name, stage, info=said.get("outputInfo")))
     return found

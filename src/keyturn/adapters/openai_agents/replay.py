@@ -137,7 +137,8 @@ class FrameReplay:
         name = self.live.graph.agent(self.frame.agent).name
         if name != self.saved.current_agent.name:
             raise StateRejected(
-                f"the state goes on with agent {self.saved.current_agent.name!r}, and by its handoffs it is {name!r}: "
+                f"the state continues with agent {self.saved.current_agent.name!r}, and by its handoffs it is "
+                f"{name!r}: "
                 "pass the agent that began the run, with the handoffs that it had"
             )
 

@@ -59,7 +59,7 @@ class Takeover:
         if verdict == "reject" and frame == ROOT and self._at_work[key.agent] == 1:
             return first
         if first:
-            self.warn(f"what was decided for good of {key.tool!r} of {key.agent!r} counts for what waits now")
+            self.warn(f"what was decided for good of {key.tool!r} of {key.agent!r} applies to the pending calls")
         return False
 
     def warn(self, text: str) -> None:

@@ -36,8 +36,8 @@ from .saved_state import VERSION, SavedState, read_state
 from .takeover import Takeover
 
 _NO_SEAL = (
-    "a state of openai-agents has no seal: whoever could write to where it was kept could change its calls and approve "
-    "them; pass trust=True if it is as your program saved it"
+    "a state of openai-agents has no seal: anyone with write access to where it was kept could change its calls and "
+    "approve them; pass trust=True if it is as your program saved it"
 )
 
 
@@ -93,7 +93,7 @@ def _check_paused(saved: SavedState) -> None:
             "and pass RunConfig(reasoning_item_id_policy=...) when you resume it"
         )
     if at is None and (saved.model_responses or saved.current_turn):
-        raise StateRejected("the state is of a run that has ended or failed; only a run that waits can be taken over")
+        raise StateRejected("the state is of a run that has ended or failed; only a paused run can be imported")
     if at is not None and at.type not in ("next_step_interruption", "next_step_run_again"):
         raise StateRejected(f"the state's current_step is a {at.type!r}, of which nothing is known here")
     if at is not None and not saved.model_responses:

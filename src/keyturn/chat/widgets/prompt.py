@@ -21,7 +21,7 @@ class Prompt(TextArea):
 
     def __init__(self, **options: Any) -> None:
         super().__init__(soft_wrap=True, tab_behavior="focus", show_line_numbers=False, **options)
-        self.placeholder = "Say what is to be done. Enter sends it."
+        self.placeholder = "Message the agent. Enter sends it."
 
     async def _on_key(self, event: Key) -> None:
         if event.key == "enter":

@@ -108,7 +108,7 @@ def asked_rows(request: ShownRequest, place: tuple[int, int], width: int) -> Ite
             screen.say()
             screen.draw(request.difference())
     except TooNarrow:
-        drawn = ["too narrow to show it"]
+        drawn = ["the window is too narrow to show the call"]
     while drawn and not drawn[0].strip():
         del drawn[0]
     yield from map(painted, drawn)

@@ -30,7 +30,7 @@ class SideView(VerticalScroll):
 
 def _panel_rows(conversation: ChatConversation, width: int) -> Iterator[Row]:
     now = conversation.now
-    yield from _part("Todos", list(todo_rows(now.todos, width)), "nothing is planned")
+    yield from _part("Todos", list(todo_rows(now.todos, width)), "no todos")
     yield from _part("Subagents", list(lane_rows(now.lanes.values(), width)), "none")
     yield from _part("Used", list(usage_rows(conversation.usage, conversation.assistant.prices, width)), "nothing")
     run = conversation.run_id

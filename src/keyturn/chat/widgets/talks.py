@@ -31,7 +31,7 @@ class TalksDialog(Dialog[Talk]):
         """Make the list."""
         yield sentence("title", "Earlier conversations")
         if not self.talks:
-            yield sentence("quiet", "There are none in this journal.")
+            yield sentence("quiet", "No conversations in this journal yet.")
         yield OptionList(id="talks", markup=False)
 
     def on_mount(self) -> None:

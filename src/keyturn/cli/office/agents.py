@@ -150,7 +150,7 @@ def _reply(desk: OfficeDesk) -> Any:
         if not done:
             name, given = desk.call
             return [assistant_message(desk.says), function_call(name, given, call_id="c1")]
-        return [assistant_message(f"What came of it: {done[-1]}")]
+        return [assistant_message(f"Result: {done[-1]}")]
 
     return reply
 

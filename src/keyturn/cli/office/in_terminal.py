@@ -29,7 +29,10 @@ async def _here(app: App, voice: DemoVoice) -> AsyncGenerator[Stay]:
     async def stay(seated: Sequence[Seated]) -> None:
         ada, ben = seated[:2]
         voice.say()
-        voice.say("The inbox opens as Ada. A refund takes both people; in a second terminal the other one decides by:")
+        voice.say(
+            "The inbox opens as Ada. A refund requires both approvers. Open the inbox of the other one in a "
+            "second terminal:"
+        )
         voice.screen.show(f"  {command()} inbox --journal {shlex.quote(journal_url())} --token-file {ben.token}")
         await InboxApp(InboxSeat(app.inbox.as_person(Login(ada.id)), ada.id)).run_async()
 

@@ -26,7 +26,7 @@ async def decide_once(app: App, worker: WorkerProcess, voice: DemoVoice, people:
     ada, ben = (Login(person) for person in people[:2])
     rows = {row.tool: row for row in await app.inbox.list()}
     _show(voice, list(rows.values()), await app.inbox.now())
-    voice.rule("people decide")
+    voice.rule("decisions, made by the demo itself")
     await asyncio.sleep(_REST)
     killed = await worker.kill()
     voice.note("killed", "kill -9 {}, the worker: no run is executed now, and requests can still be decided", killed)
@@ -34,10 +34,10 @@ async def decide_once(app: App, worker: WorkerProcess, voice: DemoVoice, people:
     await _decide(app, voice, rows, ada, ben)
     await worker.start()
     voice.say()
-    voice.note("worker", "process {} takes up what was decided", worker.number)
-    voice.rule("what came of it")
+    voice.note("worker", "process {} continues the runs", worker.number)
+    voice.rule("outcomes")
     await _outcomes(app, voice, rows)
-    voice.rule("what happened in the world")
+    voice.rule("effects")
     for line in (tools.home() / tools.EFFECTS).read_text(encoding="utf-8").splitlines():
         voice.tell("effect", line)
     await _verify(voice)
@@ -65,11 +65,11 @@ async def _decide(app: App, voice: DemoVoice, rows: dict[str, RequestRow], ada: 
     await inbox.approve(rows["apply_patch"], by=ada, edit=edit)
     voice.tell("ada", "approves apply_patch, with 4 workers")
     await inbox.approve(rows["export_customers"], by=ben)
-    voice.tell("ben", "approves export_customers, asked by an agent of an agent")
+    voice.tell("ben", "approves export_customers, requested by a nested agent")
     await inbox.answer(rows["ask_user"], "Hamburg", by=ada)
     voice.tell("ada", "answers ask_user: Hamburg")
     await inbox.resolve(rows["charge_card"], "ran", "the card was charged once; the bank says so", by=ada)
-    voice.tell("ada", "says of charge_card: it ran")
+    voice.tell("ada", "resolves charge_card: it ran")
     await _refused(voice, "ada", "approves wire_money unsigned", lambda: inbox.approve(rows["wire_money"], by=ada))
 
 

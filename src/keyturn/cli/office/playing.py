@@ -105,7 +105,7 @@ async def _begin(app: App, worker: WorkerProcess, voice: DemoVoice) -> None:
     if marked.exists():
         await worker.cut_short()
         await worker.start()
-        voice.note("worker", "was stopped while it charged a card; process {} goes on", worker.number)
+        voice.note("worker", "was stopped while it charged a card; process {} continues", worker.number)
     runs = [await _ask(app, story) for story in agents.STORIES]
     for run in runs:
         await app.wait(run, _PATIENCE)

@@ -82,7 +82,7 @@ class RunsSeat(Protocol):
         ...
 
     async def carry(self, start: RunStart, seconds: float | None) -> SeatOutcome:
-        """Start a run, and return what it came to once it is over, waits for people, or has had its time."""
+        """Start a run, and return what it came to once it is over, requires a decision, or has had its time."""
         ...
 
     async def steer(self, word: str, run: str, *given: Any) -> str:

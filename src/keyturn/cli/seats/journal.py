@@ -96,7 +96,7 @@ class JournalRuns:
         return await (await self._begun(app, start)).get()
 
     async def carry(self, start: RunStart, seconds: float | None) -> SeatOutcome:
-        """Start a run and go on with it until it is over, waits for people, or has had its time."""
+        """Start a run and go on with it until it is over, requires a decision, or has had its time."""
         async with self._needed() as app:
             begun = await self._begun(app, start)
             try:
@@ -182,7 +182,7 @@ class JournalPeople:
     async def change(self, word: str, *given: Any, **more: Any) -> Any:
         """Say a word of the directory that changes it."""
         login = await login_of(self._people, self._given, "people")
-        with hinting(login is not None, ", or say who you are with --as"):
+        with hinting(login is not None, ", or name the user with --as"):
             return await getattr(self._people, word)(*given, by=login or by_of(self._given), **more)
 
     async def enrol(self, key: PublicKey, text: str, sign: Signing) -> KeySeen:

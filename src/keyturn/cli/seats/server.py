@@ -99,7 +99,7 @@ class ServerRuns:
         return (await self._named(await self._begun(start)))[0]
 
     async def carry(self, start: RunStart, seconds: float | None) -> SeatOutcome:
-        """Start a run, and wait until it is over, waits for people, or has had its time."""
+        """Start a run, and wait until it is over, requires a decision, or has had its time."""
         run = await self._begun(start)
         try:
             row = _same(await self._client.wait(run, seconds), run)
@@ -143,7 +143,7 @@ class ServerRuns:
 
 def _same(row: RunRow, run: str) -> RunRow:
     if row.run != run:
-        raise NotAllowed("the server shows another run than the one that was asked for")
+        raise NotAllowed("the server returned another run than the one requested")
     return row
 
 

@@ -35,19 +35,19 @@ def check_decision(run: Run, decision: ev.Decision) -> None:
     call = run.calls.get(decision.call)
     before = run.decided.get(decision.call)
     if before is not None and before.verdict == "expire":
-        raise Expired("this request ran out of time; the call was not executed and cannot be approved any more")
+        raise Expired("this request has expired; the call was not executed and can no longer be approved")
     if call is None or call.state not in WAITING:
         if before is not None:
             raise decided_before(before)
         open_run(run)
-        raise NotPending("no call of this run waits for that decision; look at get_interruptions() again")
+        raise NotPending("no pending call of this run matches that decision; see get_interruptions()")
     open_run(run)
     if decision.verdict not in OPENING[call.state]:
         raise NotPending(f"a call that is {call.state} cannot be decided with {decision.verdict!r}")
     if decision.digest != call_digest(run, call):
         raise Conflict("the call is no longer the one that was shown; look at get_interruptions() again")
     if call.state == "asked" and ran_out(run, call):
-        raise Expired("this request ran out of time before the decision was delivered; the call was not executed")
+        raise Expired("this request expired before the decision was delivered; the call was not executed")
     check_not_withdrawn(call, decision)
     _check_decider(run, call, decision)
     check_words(run, call, decision)
@@ -66,24 +66,24 @@ def check_not_withdrawn(call: Call, decision: ev.Decision) -> None:
 def _check_decider(run: Run, call: Call, decision: ev.Decision) -> None:
     """Check that this person may decide this call, in whatever state it waits; a probe decides for its own tool."""
     if decision.grant is not None or (decision.via != "person" and decision.decider is not None):
-        raise NotAllowed("a decision is of one person, or of what is no person, and not of both")
+        raise NotAllowed("a decision is made by a person or by a program, not by both")
     if decision.via == "probe" and call.state == "in_doubt" and call.proposal.recover == "probe":
         if decision.verdict == "retry" and call.revoked:
-            raise NotAllowed("what let this call run before does not any more; a person says what becomes of it")
+            raise NotAllowed("the earlier approval of this call is no longer valid; a person must resolve the call")
         return
     if decision.via in NO_PERSON:
-        raise NotAllowed(f"nobody can decide in the name of the {decision.via}; say who decides")
+        raise NotAllowed(f"no one can decide in the name of the {decision.via}; pass the approver")
     terms = terms_now(run, call) if call.terms is None or not decision.broke_glass else call.terms.behind_glass()
     if terms is None and decision.broke_glass:
-        raise NotAllowed("the terms of this call let nobody break the glass")
+        raise NotAllowed("the terms of this call allow no emergency override")
     why = barred(terms, decision.decider, run.requester, decision.proof)
     if not why and confirmed_by(run, call, decision.decider):
-        why = "it takes somebody other than the one who confirmed it"
+        why = "it requires an approver other than the one who confirmed it"
     if why:
-        raise NotAllowed(f"this call cannot be decided by {decision.by or 'nobody in particular'}: {why}")
+        raise NotAllowed(f"this call cannot be decided by {decision.by or 'an unnamed approver'}: {why}")
     why = unlooked(call, terms, decision)
     if why:
-        raise NotAllowed(f"this call cannot be approved yet by {decision.by or 'nobody in particular'}: {why}")
+        raise NotAllowed(f"this call cannot be approved yet by {decision.by or 'an unnamed approver'}: {why}")
 
 
 def meets(run: Run, call: Call, terms: Approval | None) -> bool:
@@ -154,10 +154,10 @@ def unlooked(call: Call, terms: Approval | None, said: ev.Decision) -> str:
     since = None if who is None or who.strength == "claimed" else call.looks.get(who.id)
     if since is None:
         return (
-            "it takes somebody who logged in and had the request on the screen first, and nobody recorded that; "
-            "show it, call looked(request, by=...) of the inbox, and decide after that"
+            "it requires a signed-in approver who viewed the request first, and no view is recorded; show it, call "
+            "looked(request, by=...) of the inbox, then decide"
         )
     left = floor - (said.at - since)
     if left <= 0:
         return ""
-    return f"it takes {floor / 1_000:g} seconds of looking at it, and {left / 1_000:g} of them are left; read it first"
+    return f"it must be viewed for {floor / 1_000:g} s before it is approved, and {left / 1_000:g} s of them are left"

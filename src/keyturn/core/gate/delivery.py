@@ -48,7 +48,7 @@ def _delivered(run: Run, c: cm.Deliver) -> Events:
     for decision in [decision for decision in c.decisions if not repeated(run, decision)]:
         check_decision(run, decision)
         if not say_alike(first.setdefault(decision.call, decision), decision):
-            raise Conflict("one delivery decides one call in two ways; deliver the one that counts")
+            raise Conflict("one delivery has two decisions for one call; deliver one of them")
         fresh.append(decision)
     if c.grants:
         open_run(run)

@@ -15,7 +15,7 @@ from .claiming import lapsed
 from .opening import Events
 from .verdicts import void
 
-_STALE = "the approval was not executed in time and has gone stale"
+_STALE = "the approval was not executed in time and has expired"
 
 
 def tick(run: Run, _c: cm.Tick) -> Events:

@@ -90,8 +90,12 @@ def _goes_with(run: Run, grant: ev.GrantTerms, decision: ev.Decision) -> bool:
         return False
     several = in_two_steps(call) and decision.verdict != "reject"
     if call.state == "asked" and (several or decision.broke_glass or needed(call.terms, decision.verdict) > 1):
-        raise NotAllowed("this call takes several people, and a standing decision would be of one; decide it alone")
+        raise NotAllowed(
+            "this call requires several approvers, and a standing decision is made by one; decide it alone"
+        )
     if call.state == "asked" and call.terms is not None and call.terms.min_look and decision.verdict != "reject":
-        raise NotAllowed("who approves this call looks at it, and a standing decision looks at none; decide it alone")
+        raise NotAllowed(
+            "this call must be viewed before it is approved, which a standing decision cannot do; decide it alone"
+        )
     alike = (decision.verdict == "reject") == (grant.verdict == "reject")
     return alike and decision.via not in NO_PERSON and decision.decider == grant.decider

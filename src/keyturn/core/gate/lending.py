@@ -26,15 +26,15 @@ def lend(run: Run, c: cm.LendGrant) -> Events:
     grant = run.grants.get(c.grant)
     user = used_by(c.run, c.call)
     if grant is None or grant.call is not None or not grant.reach or grant.reach not in c.reaches or c.run == run.id:
-        raise NotPending("this run has no such grant for that one; it was revoked already or was never given")
+        raise NotPending("this run has no such grant for that one; it was already revoked or never given")
     if grant.expires_at is not None and run.now >= grant.expires_at:
-        raise NotPending("that grant has run out")
+        raise NotPending("that grant has expired")
     if run.lent.get(user) == c.grant:
         return
     if user in run.lent:
         raise NotPending("that call was lent another grant of this run")
     if grant.uses is not None and run.grant_uses[grant.id] >= grant.uses:
-        raise NotPending("that grant was used as often as it says")
+        raise NotPending("that grant has no uses left")
     yield ev.GrantLent(c.grant, c.run, c.call)
 
 
@@ -63,10 +63,10 @@ def revoke(run: Run, c: cm.Revoke) -> Events:
     """Revoke a standing decision: an approval for anybody, a rejection for those who may decide such a call."""
     grant = run.grants.get(c.grant)
     if grant is None:
-        raise NotPending("this run has no such grant; it was revoked already or was never given")
+        raise NotPending("this run has no such grant; it was already revoked or never given")
     why = kept_out(grant.terms, c.decider, run.requester) if grant.verdict == "reject" else ""
     if why:  # the next call that it covers may run unasked
-        who = c.decider.id if c.decider is not None else "nobody in particular"
+        who = c.decider.id if c.decider is not None else "an unnamed approver"
         raise NotAllowed(f"this standing rejection cannot be revoked by {who}: {why}")
     yield ev.GrantRevoked(c.grant, c.decider)
 

@@ -29,7 +29,7 @@ def mark(run: Run, c: cm.MarkCall) -> Events:
     open_run(run)
     call = run.calls.get(c.call)
     if call is None or call.state not in WAITING:
-        raise NotPending("this call waits for nobody, so there is nothing to be on or to put off")
+        raise NotPending("this call is not pending, so it cannot be claimed or snoozed")
     if c.digest != call_digest(run, call):
         raise Conflict("the request is no longer the one that was shown; look at it again")
     why = kept_out(call.terms, c.decider, run.requester)
@@ -38,12 +38,12 @@ def mark(run: Run, c: cm.MarkCall) -> Events:
     before = call.claim if c.mark == "claim" else call.snoozes.get(c.decider.id)
     if c.until is None:
         if before is not None and before.decider.id != c.decider.id:
-            raise Conflict(f"{before.decider.id} is on it, and only they let it go", winner=before.decider.id)
+            raise Conflict(f"{before.decider.id} claimed it, and only they can release it", winner=before.decider.id)
         if before is not None:
             yield ev.CallMarked(c.call, c.mark, c.decider, digest=c.digest, once=c.once)
         return
     if not run.now < c.until <= run.now + _LONGEST_MS:
-        raise UserError("until= is a time from now on, and no more than 31 days away")
+        raise UserError("until= must be in the future, and at most 31 days away")
     if before is None or (before.decider, before.until) != (c.decider, c.until):
         yield ev.CallMarked(c.call, c.mark, c.decider, c.until, c.digest, c.once)
 
@@ -53,11 +53,13 @@ def look(run: Run, c: cm.RecordLook) -> Events:
     open_run(run)
     call = run.calls.get(c.call)
     if call is None or call.state not in WAITING:
-        raise NotPending("this call waits for nobody, so there is nothing to look at")
+        raise NotPending("this call is not pending, so there is nothing to view")
     if c.digest != call_digest(run, call):
         raise Conflict("the request is no longer the one that was shown; look at it again")
     if c.decider.strength == "claimed":
-        raise NotAllowed(f"{c.decider.id} is a name alone, which proves nothing: a look is of somebody who logged in")
+        raise NotAllowed(
+            f"{c.decider.id} is an unverified name, and only a signed-in user can view a request on record"
+        )
     why = kept_out(call.terms, c.decider, run.requester)
     glass = None if call.terms is None else call.terms.behind_glass()
     if why and (glass is None or kept_out(glass, c.decider, run.requester)):
@@ -104,7 +106,7 @@ def _vote_withdrawn(run: Run, call: Call, c: cm.Withdraw) -> ev.VoteWithdrawn:
     if c.digest not in (None, shown):
         raise Conflict("the request is no longer the one that was shown; look at it again")
     if call.state == "asked" and ran_out(run, call):
-        raise Expired("this request ran out of time, and its votes with it; the call was not executed")
+        raise Expired("this request has expired, and its votes with it; the call was not executed")
     made = withdrawal_of(run, call, c.decider, c.note, c.proof)
     if vote is not None and vote.proof is not None and c.proof is None:
         raise NotAllowed("this vote is signed, and so is its withdrawal: sign it with your own key")
@@ -122,15 +124,15 @@ def _approval_withdrawn(run: Run, call: Call, c: cm.Withdraw) -> Events:
         raise decided_before(decision)
     granted = call.by.removeprefix(BY_GRANT) if decision is None and call.by.startswith(BY_GRANT) else None
     if call.state == "supplied" or (decision is None and granted is None):
-        raise NotPending("nobody approved this call, so there is no approval to take back; cancel the run to stop it")
+        raise NotPending("no one approved this call, so there is no approval to withdraw; cancel the run to stop it")
     if c.digest is not None and c.digest not in (call_digest(run, call), "" if decision is None else decision.digest):
-        raise Conflict("the call was asked about anew since it was shown; look at it again")
+        raise Conflict("approval was requested again since the call was shown; review it again")
     if not _let_it_run(run, call, c.decider, granted):
         why = kept_out(call.terms, c.decider, run.requester)
         if why:
-            raise NotAllowed(f"{c.decider.id} cannot take this approval back: {why}")
+            raise NotAllowed(f"{c.decider.id} cannot withdraw this approval: {why}")
     yield ev.ApprovalWithdrawn(c.call, c.decider, c.note, c.once)
-    said = f"{c.decider.id} took the approval back"
+    said = f"{c.decider.id} withdrew the approval"
     yield from void(run, call, f"{said}: {c.note}" if c.note else said, call.terms)
     yield from go_on(run)
 
@@ -149,7 +151,7 @@ def too_late(by: str, at: int) -> Conflict:
     """Make the `Conflict` that tells who takes an approval back too late by whom the call was started, and when."""
     winner = by or "the process that has the run"
     return Conflict(
-        f"this call was started at {moment(at).isoformat()} by {winner}; what is begun is not taken back",
+        f"this call was started at {moment(at).isoformat()} by {winner}; a started call cannot be withdrawn",
         winner=winner,
         decision="start",
         at=at,
@@ -163,5 +165,5 @@ def _not_ready(run: Run, name: str, call: Call | None) -> Conflict | NotPending:
     if call is not None and call.begun:
         return too_late(call.started_by, call.started_at)
     if call is None and name in run.decided:
-        return Conflict("this call has its result already; there is nothing to take back", decision="settled")
-    return NotPending("no call of this run is approved and has not started under that name")
+        return Conflict("this call already has its result; there is nothing to withdraw", decision="settled")
+    return NotPending("no call of that id in this run is approved and not started")

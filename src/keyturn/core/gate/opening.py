@@ -31,7 +31,7 @@ def open_run(run: Run) -> None:
     """Refuse a command to a run that is over."""
     if run.status in OVER:
         why = f": {run.error}" if run.error else ""
-        raise Conflict(f"this run is {run.status}{why}; nothing of it waits any more", winner=run.status)
+        raise Conflict(f"this run is {run.status}{why}; none of its calls is pending", winner=run.status)
 
 
 def go_on(run: Run) -> Events:
@@ -44,7 +44,7 @@ def said_once(run: Run, once: str, what: object) -> bool:
     """Return whether this was done under its name before, however the run went on since; another thing is refused."""
     known = run.named.get(once) if once else None
     if known is not None and known != digest(what):
-        raise Conflict("something else was done under this name; choose another name for this")
+        raise Conflict("another command used this name; choose another name")
     return known is not None
 
 
@@ -83,5 +83,5 @@ def check_still(run: Run, c: Still) -> Iterable[ev.AnyEvent]:
     call = run.calls.get(c.call)
     as_before = call is not None and (call.revision, call.decision) == (c.revision, c.decision)
     if not as_before or c.grants not in (None, frozenset(run.grants)):
-        raise Outdated("this call was asked or decided anew meanwhile; what stands now is looked at next")
+        raise Outdated("this call was requested or decided again meanwhile; its current version is checked next")
     return ()

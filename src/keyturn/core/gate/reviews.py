@@ -84,22 +84,22 @@ def give_review(run: Run, c: cm.GiveReview) -> Iterable[ev.ReviewGiven]:
     """Record what somebody says of a call that was let run, once; the run may be over."""
     review = run.reviews.get(c.call)
     if review is None:
-        raise NotPending("nobody is asked whether that call was rightly let run")
+        raise NotPending("no review of that call is requested")
     if c.digest != review_digest(run, review):
-        raise Conflict("the call was let run anew since it was shown; look at it again")
+        raise Conflict("the call was allowed again since it was shown; review it again")
     if c.verdict not in get_args(ReviewWord):
         raise UserError(f"a review says 'right' or 'wrong', not {c.verdict!r}")
     if c.note is not None:
         plain_text(c.note, "a note")
     if c.verdict == "wrong" and not c.note:
-        raise UserError("say what was wrong about it: pass note=")
+        raise UserError("a reason is required: pass note=")
     why = kept_from_review(review.call.terms, review.deciders, c.decider, run.requester)
     if why:
         raise NotAllowed(f"{c.decider.id} cannot review this call: {why}")
     said = review.said
     if said is not None and (said.decider.id, said.verdict, said.note) != (c.decider.id, c.verdict, c.note):
         raise Conflict(
-            f"this call was reviewed before: {said.verdict} by {said.decider.id}; the first review stands",
+            f"this call was already reviewed: {said.verdict} by {said.decider.id}; the first review is final",
             winner=said.decider.id,
             decision=said.verdict,
         )
@@ -115,14 +115,14 @@ def kept_from_review(terms: Approval | None, deciders: tuple[str, ...], who: Dec
     >>> kept_from_review(Approval(users=["ada"]), ("cyd",), Decider("ada", strength="authenticated"), None)
     ''
     >>> kept_from_review(None, ("ada",), Decider("ada", strength="authenticated"), None)
-    'it was let run on their word, and somebody else reviews it'
+    'they approved it, and another user must review it'
     """
     if who.strength == "claimed":
-        return "it takes a person who logged in, and a name alone proves nothing"
+        return "it requires a signed-in user, and a name alone proves nothing"
     if any(is_one_of(name, who.id, who.principal) for name in deciders):
-        return "it was let run on their word, and somebody else reviews it"
+        return "they approved it, and another user must review it"
     if who.requester or is_one_of(requester, who.id, who.acting_for):
-        return "it takes somebody other than the person for whom the run acts"
+        return "it requires a user other than the requester"
     if terms is None:
         return ""
     users = [user for user in terms.users if not is_one_of(user, *deciders)]
@@ -131,4 +131,4 @@ def kept_from_review(terms: Approval | None, deciders: tuple[str, ...], who: Dec
     if who.is_named(users) or (terms.role is not None and terms.role in who.roles):
         return ""
     wanted = [*users, *([f"the role {terms.role!r}"] if terms.role is not None else [])]
-    return f"it takes {' or '.join(wanted)}"
+    return f"it requires {' or '.join(wanted)}"

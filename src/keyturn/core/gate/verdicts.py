@@ -43,7 +43,7 @@ def screened(run: Run, call: Call, verdict: Verdict, preview: Preview | None = N
     if call.recheck:
         yield ev.CallScreened(call.id, action, verdict.reason, verdict.by)
         if action == "ask" and not meets(run, call, verdict.terms):
-            yield from void(run, call, "the policy asks for more than was decided on", verdict.terms)
+            yield from void(run, call, "the policy requires more than was decided", verdict.terms)
         return
     if call.voided and action == "allow":
         action = "ask"
@@ -91,7 +91,7 @@ def unknown(call: Call) -> bool:
 
 def lost_before(call: Call, why: str, preview: Preview | None = None) -> Events:
     """Leave a call that will not be started again in doubt: only a person can say what it did before."""
-    yield ev.CallLost(call.id, f"{why}; it was started before, and nobody knows what it did", preview=preview)
+    yield ev.CallLost(call.id, f"{why}; it was started before, and its outcome is unknown", preview=preview)
 
 
 def meets_now(run: Run, call: Call, terms: Approval) -> bool:

@@ -17,8 +17,8 @@ _BLANK = "\u115f\u1160\u2800\u3164\uffa0"  # letters and a pattern that are draw
 
 def decided_before(first: ev.Decision) -> Conflict:
     """Make the `Conflict` that tells whoever comes second who was first."""
-    words = f"{first.verdict} by {first.by or 'somebody else'}; the first decision stands"
-    return Conflict(f"this call was decided before: {words}", winner=first.by, decision=first.verdict, at=first.at)
+    words = f"{first.verdict} by {first.by or 'an unnamed approver'}; the first decision is final"
+    return Conflict(f"this call was already decided: {words}", winner=first.by, decision=first.verdict, at=first.at)
 
 
 def check_words(run: Run, call: Call, decision: ev.Decision) -> None:
@@ -27,31 +27,31 @@ def check_words(run: Run, call: Call, decision: ev.Decision) -> None:
         if words is not None:
             plain_text(words, what)
     if (decision.verdict == "edit") != (decision.args is not None):
-        raise UserError("an edit names the arguments that shall run, and no other decision does")
+        raise UserError("an edit has the arguments to run with, and no other decision has any")
     if decision.args is not None:
         parse(decision.args)
         canonical(decision.basis)
     if decision.metadata is not None and decision.verdict not in ("approve", "edit"):
-        raise UserError("metadata is for the tool of an approved call, and no other decision has it")
+        raise UserError("metadata is passed to the tool of an approved call, and no other decision has it")
     canonical(decision.metadata)
     if decision.verdict == "edit" and call.proposal.fixed:
-        raise UserError("nobody can change the arguments of this call; approve or reject it as it is")
+        raise UserError("the arguments of this call cannot be edited; approve or reject it as it is")
     if decision.verdict == "edit" and in_two_steps(call):
-        raise UserError("what its requester confirms is what runs, so nobody edits this call; reject it, or ask back")
+        raise UserError("a call that its requester confirms cannot be edited; reject it, or ask the agent")
     if decision.verdict == "answer" and in_two_steps(call) and not confirmed(run, call):
-        raise UserError("the requester confirms this call or rejects it; others may answer in its place then")
+        raise UserError("the requester must confirm or reject this call first; others can answer it afterwards")
     if decision.verdict == "answer" and call.state == "asked" and call.proposal.elsewhere:
-        raise UserError("this call runs elsewhere, nobody can answer in its place; approve or reject it")
+        raise UserError("this call runs elsewhere and cannot be answered; approve or reject it")
     if decision.broke_glass and not (
         call.state == "asked" and decision.verdict == "approve" and says_something(decision.note)
     ):
-        raise UserError("whoever breaks the glass approves a call as it is, and says why: pass note=")
+        raise UserError("an emergency override approves a call as it is and requires a reason: pass note=")
     if decision.asks_back and not (
         call.state == "asked" and decision.verdict == "reject" and says_something(decision.message)
     ):
-        raise UserError("whoever asks the agent back rejects the call with a question, and decides nothing else")
+        raise UserError("to ask the agent, pass a question and nothing else")
     if call.state == "asked" and lacks_reason(call.terms, decision):
-        raise UserError("this decision needs a reason: pass note=, or rejection_message= where it is a rejection")
+        raise UserError("this decision requires a reason: pass note=, or rejection_message= for a rejection")
 
 
 def says_something(text: str | None) -> bool:

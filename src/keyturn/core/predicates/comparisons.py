@@ -259,7 +259,7 @@ def _told(value: object, operator: str, operand: object) -> Truth:
 
 def _decided(truth: Truth) -> Truth:
     if truth is Truth.UNKNOWN:
-        raise CannotTell("of a member nobody can tell")
+        raise CannotTell("one member cannot be evaluated")
     return truth
 
 

@@ -66,7 +66,7 @@ class Hold:
     async def _take(self, run: Run, expected: int, lines: Sequence[bytes], rows: Changes, lease: Lease) -> None:
         """Append a line that takes the lease; what is not waited for any more is looked at as it is given back."""
         if self._over:  # nobody would give it back
-            raise Conflict(f"run {run.id!r} is not held any more: it was given back; claim the run again")
+            raise Conflict(f"run {run.id!r} is no longer held: its lease was released; claim the run again")
         asked = steady()
         self._taking = asyncio.ensure_future(self._journal.append(run.id, expected, lines, None, rows, lease=lease))
         taken = await asyncio.shield(self._taking)

@@ -194,7 +194,7 @@ async def _renew(drive: Drive, ttl_ms: int) -> None:
 
 
 async def _listen(drive: Drive, journal: Journal) -> None:
-    """Take in what others append while the run is held; a run that waits for people has no next step of its own."""
+    """Take in what others append while the run is held; a run that requires a decision has no next step of its own."""
     damaged = False
     while True:
         try:
@@ -202,12 +202,12 @@ async def _listen(drive: Drive, journal: Journal) -> None:
             return
         except LogDamaged as error:  # the next append says so, where it can be handled; a missing key may come yet
             if not damaged:
-                logger.warning("what others say to run %s cannot be read: %s", drive.run.id, error_words(error))
+                logger.warning("commands to run %s cannot be read: %s", drive.run.id, error_words(error))
             damaged = True
             await asyncio.sleep(_READ_AGAIN)
             continue
         except Exception as error:  # a store of the user may raise anything, and memory may run out
-            logger.warning("what others say to run %s is not heard, trying again: %s", drive.run.id, error_words(error))
+            logger.warning("commands to run %s are not read, trying again: %s", drive.run.id, error_words(error))
         await asyncio.sleep(_LISTEN_AGAIN)
 
 

@@ -12,7 +12,8 @@ from ...core.run import Call
 
 #: What the model reads of an approval that no connection can be sent.
 NO_LINE = (
-    "It was approved, and the connection that asked has ended, so nothing came of it: ask again if it is still needed."
+    "It was approved, but the connection that requested it has ended, so it did not run: request it again if it is "
+    "still needed."
 )
 
 

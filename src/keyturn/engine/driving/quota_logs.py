@@ -76,7 +76,7 @@ class QuotaCount:
                 command = cm.TakeQuota(*taker.call_named, str(amount), text, str(beside), taker.epoch)
                 if await self._taken(journal, log, clock, command):
                     return log.run.id
-        raise Conflict("this limit is counted by clocks that do not agree; look at the clocks of its processes")
+        raise Conflict("the clocks of the processes that count this limit disagree; synchronize them")
 
     async def tell(self, journal: Journal, taker: Taker, clock: Clock) -> None:
         """Count that a call did not go well, once, whatever else was counted."""
@@ -88,7 +88,7 @@ class QuotaCount:
                     return
                 if await self._taken(journal, log, clock, cm.TakeQuota(*taker.call_named, "1")):
                     return
-        raise Conflict("this limit is counted by clocks that do not agree; look at the clocks of its processes")
+        raise Conflict("the clocks of the processes that count this limit disagree; synchronize them")
 
     async def times(self, journal: Journal, clock: Clock) -> list[int]:
         """Return when calls were counted that are counted still."""

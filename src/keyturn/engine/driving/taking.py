@@ -69,7 +69,7 @@ async def set_aside(journal: Journal, claim: Claim) -> None:
         writer.claim, writer.open = claim, known_open(kept.run)
         written = await writer.commit(cm.Fail(why_aside(claim.lost), lost=claim.lost))
         if written.events:
-            said = "run %s of agent %r is set aside: %d workers died while they took it up; see `keyturn runs`"
+            said = "run %s of agent %r is set aside: %d workers died while they executed it; see `keyturn runs`"
             log.error(said, claim.run, kept.run.root_agent, claim.lost)
     owes = kept.run.status in OVER and bool(kept.run.owed)  # one that is over is not set aside, and returns it
     await journal.release(claim, claim.at if owes else None)

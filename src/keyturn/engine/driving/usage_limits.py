@@ -90,8 +90,8 @@ class UsageMeter:
 def _no_price(model: str) -> UserError:
     named = repr(model) if model else "a model that has no name (give it an attribute `model`)"
     return UserError(
-        f"the run's cost is limited, and UsageLimits(prices=...) has no price for {named}; it was not asked any more "
-        "and nothing is lost: resume the run with usage_limits that price it"
+        f"the run's cost is limited, and UsageLimits(prices=...) has no price for {named}; no further request was "
+        f"sent and nothing is lost: resume the run with usage_limits that price it"
     )
 
 

@@ -35,7 +35,7 @@ First = Literal[
 
 
 #: Why a call asks anew whose tool states other terms than it was decided on.
-OUTGROWN = "its tool takes other terms now, which the decision does not meet: it is asked anew on those"
+OUTGROWN = "the terms of its tool have changed, and the decision does not meet them: approval is requested again"
 #: Why one does whose tool is another one.
 ANOTHER_TOOL = "the tool changed after it was shown: compare its description and schema before you decide again"
 _NO_RETRY = "the tool is not the one that was shown, so no retry runs it: resolve the call as ran or did_not_run"
@@ -116,9 +116,9 @@ async def unsigned(drive: Drive, call: Call, terms: Sequence[Approval]) -> str:
     if not takes_proof(terms):
         return ""
     witness = drive.live.witness
-    why = "nobody here can verify signatures" if witness is None else await witness.objection(drive.run, call, terms)
+    why = "signatures cannot be verified here" if witness is None else await witness.objection(drive.run, call, terms)
     if why:
-        logger.warning("the word on call %s of %r does not count: %s", call.id, call.proposal.name, why)
+        logger.warning("the decision on call %s of %r is not valid: %s", call.id, call.proposal.name, why)
     return why
 
 

@@ -125,7 +125,7 @@ class ProviderCalls:
             return True
         if nothing_ran or isinstance(error, Conflict) or (self.replied and not isinstance(error, ModelBehaviorError)):
             return False
-        logger.warning("a person has to say what became of %d calls: %s", len(begun), error_words(error))
+        logger.warning("a person must resolve %d calls: %s", len(begun), error_words(error))
         return True
 
 

@@ -132,7 +132,7 @@ class Quotas:
         except (LogDamaged, Conflict) as error:
             self._unknown(wanted.share, error)
             if wanted.most is not None:
-                raise NotPending("nobody can count this limit any more") from None
+                raise NotPending("this limit can no longer be counted") from None
             return None
 
     def _unknown(self, share: Share, error: Exception) -> None:
@@ -197,7 +197,7 @@ async def _return(drive: Drive, owed: str) -> None:
         try:
             await quota_count(journal, watch.count, watch.per_ms).tell(journal, taker, drive.clock)
         except (LogDamaged, Conflict) as error:  # whoever cannot read it takes its breaker for open
-            logger.warning("a circuit breaker cannot be told of a call: %s", error_words(error))
+            logger.warning("a call is not counted for a circuit breaker: %s", error_words(error))
     await drive.commit(cm.ReturnQuota(*taker))
 
 

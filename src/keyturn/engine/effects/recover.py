@@ -43,8 +43,8 @@ async def _check_open_elsewhere(drive: Drive, decided: Container[str]) -> None:
         answered = call.need is not None and (call.supplied is not None or call.id in decided)
         if answered and await lives_elsewhere(drive.journal, drive.home, call):
             raise Conflict(
-                f"the call of {call.proposal.name!r} stands open in another process, a worker of this journal: answer "
-                "it in an inbox, and that worker goes on with it"
+                f"the call of {call.proposal.name!r} is open in another process, a worker of this journal: answer it "
+                f"in an inbox, and that worker continues it"
             )
 
 
@@ -57,13 +57,19 @@ async def _probe(drive: Drive, call: Call) -> None:
         answer = await answer_of(tool.check, drive.tool_context(call, tool))
         said = _said(drive, call, answer)
     except Exception as error:  # it cannot tell, or not in words that a log can hold
-        logger.warning("the check of %r could not tell, a person has to: %s", tool.name, error_words(error))
+        logger.warning(
+            "the check of %r was inconclusive, a person must resolve the call: %s", tool.name, error_words(error)
+        )
         return
     if said is not None:
         try:
             await drive.commit(cm.Deliver([said.decision]))
         except NotAllowed as error:  # that it did not run lets it run only as before, and that may be over
-            logger.info("what the check of %r said does not count, a person decides: %s", tool.name, error_words(error))
+            logger.info(
+                "the check of %r returned no valid answer, a person must resolve the call: %s",
+                tool.name,
+                error_words(error),
+            )
 
 
 def _said(drive: Drive, call: Call, answer: Any) -> decisions.MadeDecision | None:

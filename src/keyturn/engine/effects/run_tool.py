@@ -226,7 +226,9 @@ async def _wait_for_input(drive: Drive, call: Call, tool: Tool, value: NeedsInpu
         canonical([value.requests, value.state])
         shown = await _shown(call, tool, value)
     except Exception as error:
-        logger.warning("what %r asked for could not be recorded, nobody is asked: %s", tool.name, error_words(error))
+        logger.warning(
+            "the input that %r requires could not be recorded and is not requested: %s", tool.name, error_words(error)
+        )
         text = f"The tool asked for an answer that could not be recorded ({type(error).__name__})."
         await _finish(drive, call, tool, RecordedResult(text), failed=True)
         return

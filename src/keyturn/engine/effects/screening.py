@@ -48,7 +48,7 @@ _Judge = Callable[[Drive, FrameSettings, Call, Tool, "_Looked"], Awaitable[Verdi
 
 # A policy that could not say: such a call asks, and is not let through by a decision alone.
 _UNTOLD = "policy failed"
-_OUTVOTED = "the policy changed after this call was let run"
+_OUTVOTED = "the policy changed after this call was allowed"
 
 
 async def screen(drive: Drive, call_id: str) -> None:
@@ -132,7 +132,7 @@ async def _recheck(drive: Drive, scope: FrameSettings, call: Call, tool: Tool, l
     if verdict is None:
         return await _own(scope, call, tool) if asked_otherwise(call) else ALLOW  # its own terms: `outgrown`
     if verdict.action == "ask" and _untold(verdict):  # fail closed: an approval counts only once the policy has spoken
-        raise UserError(f"{verdict.reason} when it was asked about a decision; nothing ran: mend it and resume")
+        raise UserError(f"{verdict.reason} when it was evaluated for a decision; nothing ran: fix it and resume")
     if verdict.action == "ask" and verdict.terms is None and asked_otherwise(call):  # it asks as the tool says
         return msgspec.structs.replace(verdict, terms=_terms_of(call, tool))
     return verdict
@@ -372,7 +372,7 @@ async def _ask_in_line(drive: Drive, scope: FrameSettings, call: Call, tool: Too
 def _unheard(call: Call, error: Exception) -> None:
     """Log why `on_approval` decided nothing, without the text of anybody else's error, which may quote arguments."""
     name = call.proposal.name
-    logger.warning("on_approval of %r decided nothing, the call waits for people: %s", name, error_words(error))
+    logger.warning("on_approval of %r decided nothing, the call is pending: %s", name, error_words(error))
 
 
 async def _said_in_line(drive: Drive, scope: FrameSettings, call: Call, tool: Tool) -> decisions.MadeDecision | None:

@@ -58,11 +58,11 @@ async def _unheard(drive: Drive, call: Call, tool: Tool | None) -> str:
         return ""
     if call.state == "answered" and not call.begun and tool is not None:
         if outgrown(drive.run, call, tool):
-            return "A result was given in the tool's place on other terms than its tool takes now; it does not count."
+            return "A result given in place of the tool's does not meet the current terms of the tool; it is not valid."
         if not await stands(drive, call, tool):
-            return "A result was given in the tool's place that the policy does not take now; it does not count."
+            return "A result given in place of the tool's is not allowed by the current policy; it is not valid."
     why = await unsigned(drive, call, terms_of(call, tool))
-    return why and "A result was given in the tool's place that is not signed as it must be; it does not count."
+    return why and "A result given in place of the tool's lacks a required signature; it is not valid."
 
 
 async def _found(drive: Drive, call: Call) -> Tool | None:

@@ -24,10 +24,10 @@ from .values import said_output
 
 Outcome = Literal["ran", "did_not_run", "retry"]
 _WAITS = {
-    "approval": "waits for an approval: use approve(), reject() or answer()",
-    "external": "waits for an answer and not for an approval: use answer() or reject()",
-    "in_doubt": "is in doubt, and somebody must say what became of it: use resolve()",
-    "review": "was let run before, and somebody is to say whether that was right: use review()",
+    "approval": "requires an approval: use approve(), reject() or answer()",
+    "external": "requires an answer and not an approval: use answer() or reject()",
+    "in_doubt": "is in doubt and must be resolved: use resolve()",
+    "review": "has run already and is to be reviewed: use review()",
 }
 
 
@@ -74,7 +74,7 @@ def approve(
     alone whom the terms let do so in an emergency.
     """
     if broke_glass and (edit is not None or grant is not None or not says_something(words.get("note"))):
-        raise UserError("whoever breaks the glass approves this one call as it is, and says why: pass note=")
+        raise UserError("an emergency override approves this one call as it is and requires a reason: pass note=")
     if edit is None:
         made = _decision(request, "approve", now, words, broke_glass=broke_glass)
     else:
@@ -93,9 +93,9 @@ def reject(
 def ask_back(request: Request, now: int, question: str, **words: Unpack[DecisionWords]) -> MadeDecision:
     """Reject the call with a question that its agent answers before it proposes the call again."""
     if request.kind != "approval":
-        raise NotPending(f"the agent is asked back about a call that waits for approval; this {_WAITS[request.kind]}")
+        raise NotPending(f"the agent can be asked about a call that requires approval; this {_WAITS[request.kind]}")
     if not says_something(plain_text(question, "a question")):
-        raise UserError("say what the agent is asked: question= is not empty")
+        raise UserError("the question to the agent is empty: pass question=")
     return MadeDecision(_decision(request, "reject", now, words, message=question, asks_back=True))
 
 
@@ -111,7 +111,7 @@ def resolve(
     if outcome not in ("ran", "did_not_run", "retry"):
         raise UserError(f"a call in doubt ran, did_not_run or is to retry, not {outcome!r}")
     if output is not None and outcome != "ran":
-        raise UserError(f"only what ran has an output: leave it out, or say 'ran' in place of {outcome!r}")
+        raise UserError(f"only a call that ran has an output: omit output=, or pass 'ran' instead of {outcome!r}")
     return MadeDecision(_decision(request, outcome, now, words, output=said_output(output, "an output")))
 
 
@@ -122,7 +122,7 @@ def _decision(request: Request, verdict: Word, now: int, words: DecisionWords, *
     if facts.get("broke_glass"):
         terms = None if request.terms is None else request.terms.behind_glass()
         if terms is None:
-            raise NotAllowed(f"the terms of {request.tool!r} let nobody break the glass")
+            raise NotAllowed(f"the terms of {request.tool!r} allow no emergency override")
     sure = request.confirmed is not None and who is not None and (request.confirmed.by, verdict) == (who.id, "approve")
     if words.get("via") != "probe" and not sure:  # the gate would say so, too, but later
         _check_terms(request, terms, words)
@@ -142,7 +142,7 @@ def _decision(request: Request, verdict: Word, now: int, words: DecisionWords, *
         **facts,
     )
     if request.kind == "approval" and lacks_reason(request.terms, made):
-        raise UserError("this decision needs a reason: pass note=, or a message where it is a rejection")
+        raise UserError("this decision requires a reason: pass note=, or a message for a rejection")
     return made
 
 
@@ -152,14 +152,12 @@ def check_verdict(request: Request, verdict: Word) -> None:
         return
     if verdict == "edit" and "approve" in request.verdicts:
         if request.waits_for:
-            raise UserError(
-                f"what the requester confirms is what runs: nobody edits {request.tool!r}; reject it instead"
-            )
-        raise UserError(f"nobody can change the arguments of {request.tool!r}; approve or reject the call as it is")
+            raise UserError(f"a call that its requester confirms cannot be edited: reject {request.tool!r} instead")
+        raise UserError(f"the arguments of {request.tool!r} cannot be edited; approve or reject the call as it is")
     if verdict == "answer" and request.waits_for == "requester" and "approve" in request.verdicts:
-        raise UserError(f"its requester confirms {request.tool!r} or rejects it; others may answer in its place then")
+        raise UserError(f"its requester confirms or rejects {request.tool!r} first; others can answer it afterwards")
     if verdict == "answer" and "approve" in request.verdicts:
-        raise UserError(f"{request.tool!r} runs elsewhere, nobody can answer in its place; approve() or reject() it")
+        raise UserError(f"{request.tool!r} runs elsewhere and cannot be answered; approve() or reject() it")
     raise NotPending(f"this call {_WAITS[request.kind]}")
 
 
@@ -173,7 +171,7 @@ def _check_terms(request: Request, terms: Approval | None, words: DecisionWords)
     why = barred(terms, who, request.requester, words.get("proof"))
     if why:
         raise NotAllowed(
-            f"{request.tool!r} cannot be decided by {'nobody in particular' if who is None else who.id}: {why}"
+            f"{request.tool!r} cannot be decided by {'an unnamed approver' if who is None else who.id}: {why}"
         )
 
 

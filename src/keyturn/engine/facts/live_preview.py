@@ -16,7 +16,7 @@ from ...support.user_code import answer_of, class_name
 from ...tools.base import Tool, plain_preview, shown_preview
 from ..logger import error_words, logger
 
-CHANGED = "what it would change is not as it was when it was shown: look again before you decide"
+CHANGED = "what it would change has changed since it was shown: review it again before you decide"
 
 
 async def look(tool: Tool, call: Call, *, again: bool = False) -> Preview:
@@ -30,7 +30,7 @@ async def look(tool: Tool, call: Call, *, again: bool = False) -> Preview:
         if isinstance(made, Preview):
             return recorded(shown_preview(tool, made, call.params, call.proposal.secrets))
         logger.warning("the preview of %r is a %s, people are shown its arguments", tool.name, type(made).__name__)
-        note = f"This tool's own preview is no preview but {type(made).__name__}; these are its arguments."
+        note = f"This tool's own preview is not a Preview but {type(made).__name__}; these are its arguments."
     except Exception as error:
         if again and isinstance(error, ToolSourceDown):
             raise

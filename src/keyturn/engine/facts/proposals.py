@@ -178,7 +178,7 @@ def check_terms_of(who: str, terms: Approval | None, *, inbox: bool, witness: bo
     if terms.needs_people and not inbox:
         raise no_people(who)
     if terms.needs_proof and not witness:
-        raise UserError(f"{who} takes signed decisions, which are verified where the agent runs in an App")
+        raise UserError(f"{who} requires signed decisions, which are verified only when the agent runs in an App")
 
 
 def no_people(who: str) -> UserError:

@@ -46,5 +46,5 @@ class Copies:
         return items.copy()
 
     def forget(self) -> None:
-        """Drop all copies: the run is over, or waits for people."""
+        """Drop all copies: the run is over, or requires a decision."""
         self._kept.clear()

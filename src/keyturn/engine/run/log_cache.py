@@ -73,7 +73,7 @@ async def log_in(journal: Journal, run: str) -> Log:
     lines = await journal.read(run)  # erased it has none
     found = Log.opened(lines, chain_of(journal, run))
     if lines and len(lines) < len(log) and not await is_other_store(journal, known[1]):
-        raise LogDamaged(run, len(lines), "is not there any more, and was here before")
+        raise LogDamaged(run, len(lines), "is no longer there, and was here before")
     return found
 
 

@@ -24,13 +24,11 @@ class UsedStates:
         key = bytes.fromhex(run)
         with self._lock:
             if key in self._driving:
-                raise Conflict(
-                    "this run is being driven right now; wait for it, one state can be resumed once", winner=run
-                )
+                raise Conflict("this run is in progress; wait for it, a state can be resumed once", winner=run)
             if position < self._positions.get(key, -1):
                 raise Conflict(
-                    "this state is stale: its run went on from here already, and what it approved may have run; "
-                    "go on from the newer state",
+                    "this state is stale: its run already continued from here, and what it approved may have run; use "
+                    "the newer state",
                     winner="a newer state of the same run",
                 )
             self._driving.add(key)

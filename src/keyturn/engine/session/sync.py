@@ -118,7 +118,7 @@ async def _supersede(drive: Drive, scope: FrameSettings, history: list[Item], *,
         return False
     if scope.config.paused_session != "supersede" and not in_turn:
         raise Conflict(
-            "a run on this session waits for a decision; decide it first, add the message to its state with "
+            "a run on this session requires a decision; decide it first, add the message to its state with "
             'add_input(), or let the message supersede it with RunConfig(paused_session="supersede")'
         )
     settled = [superseded_output(call, MOVED_ON) for call in orphans]

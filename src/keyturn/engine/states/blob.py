@@ -128,7 +128,7 @@ def _check_mac(data: Mapping[str, Any]) -> None:
     if name not in keys:
         raise StateRejected(
             f"this state was signed with another key, or with one that was retired since; give every process that "
-            f"shares states the same {VARIABLE}, and older secrets that still count in {OLD_VARIABLE}"
+            f"shares states the same {VARIABLE}, and older secrets that are still valid in {OLD_VARIABLE}"
         )
     try:
         fits = keys.fits(_STATE, mac, *_framed(data))

@@ -39,6 +39,6 @@ def _check_turn(run: Run, scope: FrameSettings) -> None:
     known = [run.about[name] for name in ("session", "session_id") if name in run.about]
     given = getattr(scope.session, "session_id", None)
     if scope.session is None:
-        raise UserError("this run waits for its turn on its session; pass the same session= to resume it")
+        raise UserError("this run is queued on its session; pass the same session= to resume it")
     if given is not None and given not in known:
-        raise UserError(f"this run waits for its turn on another session, {known[-1]!r}; pass that one to resume it")
+        raise UserError(f"this run is queued on another session, {known[-1]!r}; pass that one to resume it")

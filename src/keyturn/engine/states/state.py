@@ -101,7 +101,7 @@ class RunState(Generic[TContext, TAgent]):
                 self.reject(given.item, given.always, rejection_message=given.message)
         except KeyturnError as error:
             self._live.context.decisions.remove(given)
-            logger.warning("a word on the context about a call of %r was dropped: %s", given.item.name, error)
+            logger.warning("a decision given on the run context for %r was ignored: %s", given.item.name, error)
 
     def __reduce_ex__(self, protocol: SupportsIndex) -> NoReturn:
         raise UserError("a RunState is not copied or pickled: save it with to_string(), and load it with from_string()")
@@ -227,7 +227,7 @@ class RunState(Generic[TContext, TAgent]):
         """Revoke a standing decision, one of `grants`; what it let run before stays."""
         name: object = grant.id if isinstance(grant, ev.GrantTerms) else grant
         if not isinstance(name, str) or name not in {given.id for given in self.grants}:
-            raise NotPending("this run has no such grant; it was revoked already or was never given")
+            raise NotPending("this run has no such grant; it was already revoked or never given")
         self._said.revoke(name, decider(by))
 
     def add_input(self, input: str | list[Any]) -> None:
@@ -254,16 +254,16 @@ class RunState(Generic[TContext, TAgent]):
         waiting = self._interruptions.get(call) if isinstance(call, str) else None
         shown = None if waiting is None else waiting.request
         if waiting is None or shown is None or (shown.run, shown.digest) != (run_id, digest):
-            raise NotPending("no call of this state waits for that decision; take an item of get_interruptions()")
+            raise NotPending("no pending call of this state matches that decision; pass an item of get_interruptions()")
         run = self._live.run
         call = run.calls.get(shown.call)
         if call is None or call.state not in WAITING or call_digest(run, call) != shown.digest:
             raise Conflict(
-                "this state is stale: its run went on, and that call does not wait any more as it was shown; go on "
-                "from the newer state"
+                "this state is stale: its run continued, and that call is no longer pending as it was shown; use the "
+                "newer state"
             )
         if call.expires_at is not None and self._now() > call.expires_at:
-            raise Expired("this request ran out of time; resume the run and its model is told so")
+            raise Expired("this request has expired; resume the run, and its model is informed")
         return waiting
 
     def _now(self) -> int:
@@ -371,7 +371,9 @@ class RunState(Generic[TContext, TAgent]):
             else:
                 self.reject(item, word.always, rejection_message=word.message, note=NOTE)
         except KeyturnError as error:
-            warnings.warn(f"what was decided there is not taken over, the call asks again: {error}", stacklevel=3)
+            warnings.warn(
+                f"the decision made there is not imported, the call requires approval again: {error}", stacklevel=3
+            )
 
     @classmethod
     async def load(

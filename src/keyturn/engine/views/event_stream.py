@@ -235,8 +235,8 @@ class Tap(EventFeed):
             self._left = True
             self._waiting.clear()
             raise UserError(
-                f"on_stream has fallen behind: more than {self._most} events wait; hear them faster, or give as_tool "
-                "another on_stream_max_pending_events, None for no limit"
+                f"on_stream has fallen behind: more than {self._most} events are queued; handle them faster, or give "
+                f"as_tool another on_stream_max_pending_events, None for no limit"
             )
 
     def _put(self, event: StreamEvent) -> None:

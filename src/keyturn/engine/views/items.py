@@ -318,7 +318,7 @@ class ToolApprovalItem(RunItemBase):
         return own_copy(self.request.requests)
 
     def to_input_item(self) -> Item:
-        raise KeyturnError("an approval that waits is not part of the model's input; decide it and resume the run")
+        raise KeyturnError("a pending approval is not part of the model's input; decide it and resume the run")
 
 
 #: Each kind of item: when `item.type` was compared, a type checker knows the class.

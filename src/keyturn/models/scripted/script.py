@@ -67,7 +67,7 @@ class UnexpectedModelCall(ModelScriptError):
         super().__init__(
             f"the model was asked for reply {asked} and its script has {steps} "
             f"(this time with {len(call.input)} items of input, {len(call.tools)} tools and "
-            f"{len(call.handoffs)} handoffs); add a step, or find out why the run goes on"
+            f"{len(call.handoffs)} handoffs); add a step, or find out why the run continues"
         )
 
 

@@ -101,7 +101,7 @@ class ToolSuite(ToolAsking):
         state = self.paused().to_state()
         if not self.asking().answerable:
             self.instead("nobody here can give its result")
-            with pytest.raises(UserError, match="nobody can answer"):
+            with pytest.raises(UserError, match="cannot be answered"):
                 state.answer(state.get_interruptions()[0], True)
             assert [item.call_id for item in self.run(self.agent, state).interruptions] == ["c1"]
             return

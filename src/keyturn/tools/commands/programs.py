@@ -159,5 +159,5 @@ def _check_name(name: object) -> None:
     if name in LOOKERS or (name in _LOOKING and not writes(name)):
         return
     can = "can write" if writes(name) else "is not known to Keyturn, and may run other programs or write"
-    said = f"{name!r} {can}: a command that runs only what is listed asks nobody, whatever it does"
+    said = f"{name!r} {can}: a command that runs only what is listed runs without approval, whatever it does"
     warnings.warn(said, UnsafeProgram, stacklevel=4)

@@ -137,7 +137,7 @@ def _approved(context: Any, name: str) -> str | None:
     basis: Mapping[str, str] | None = context.basis
     if basis is None or name in basis:
         return None if basis is None else basis[name]
-    raise FileChanged(f"{shown(name)} was not shown to whoever approved: name it in the files= of the tool.")
+    raise FileChanged(f"{shown(name)} was not shown to the approver: name it in the files= of the tool.")
 
 
 def _seen(path: str) -> tuple[dict[str, str], Text]:

@@ -62,7 +62,7 @@ def _files(value: object) -> bool:
     return callable(value) or (isinstance(value, tuple) and all(isinstance(each, str) for each in value))  # type: ignore[reportUnknownVariableType]  # whatever is in it
 
 
-PREVIEW = must(_preview, "a plain function of the arguments (not async: whoever looks calls it)")
+PREVIEW = must(_preview, "a plain function of the arguments (not async)")
 FILES = must(_files, "a tuple of names of parameters, or a function of the arguments that gives paths")
 BEHAVIOR = must(("error_as_result", "raise_exception").__contains__, "'error_as_result' or 'raise_exception'")
 INVOKER = must(callable, "a callable (context, arguments)")

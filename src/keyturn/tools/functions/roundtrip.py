@@ -101,13 +101,13 @@ def _objection(node: _Node, name: str) -> str | None:
                 "which is redacted only where it is displayed"
             )
         if "ImportString" in function.__qualname__:
-            return "runs an import while it is checked, before anybody could approve it: use str"
+            return "runs an import while it is checked, before it could be approved: use str"
     return _field_objection(node, name) if kind.endswith("-field") else _KINDS.get(kind)
 
 
 def _field_objection(node: _Node, name: str) -> str | None:
     if node.get("serialization_exclude"):
-        return "is excluded from what is printed, so that nobody could see it before it runs: remove exclude=True"
+        return "is excluded from what is printed, so that no approver could see it before it runs: remove exclude=True"
     if node.get("init_only") or node.get("init") is False:
         return "is an InitVar or init=False field, which is either read or printed but not both: make it a plain field"
     read: Any = node.get("validation_alias", name)

@@ -96,7 +96,7 @@ def check_basis(changes: Sequence[Change], basis: Mapping[str, str] | None) -> N
         if basis is None:
             return
         if change.path not in basis:
-            raise FileChanged(f"{shown(change.path)} was not shown to whoever let this run, so nothing was changed.")
+            raise FileChanged(f"{shown(change.path)} was not shown to the approver, so nothing was changed.")
         if basis[change.path] != digest_of(change.before):
             raise FileChanged(f"{shown(change.path)} was changed since it was looked at, so nothing was changed.")
 

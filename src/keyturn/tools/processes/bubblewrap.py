@@ -224,7 +224,7 @@ def _warn_of_pipes(places: tuple[str, ...], sockets: bool) -> None:
     """
     for entry in islice(_entries(list(places)), _LOOKED_AT):
         if not entry.is_file(follow_symlinks=False) and _takes_orders(entry, sockets):
-            said = f"{entry.path!r} is in the sandbox: what is written to it reaches whoever reads it outside"
+            said = f"{entry.path!r} is in the sandbox: what is written to it reaches readers outside the sandbox"
             warnings.warn(said, UnsafeWorkspace, stacklevel=1)
 
 
