@@ -248,8 +248,8 @@ async def test_the_record_is_searched_verified_and_taken_along(office: Office) -
     assert "#line-" in text
     first = (await visit.see("/audit")).text
     assert "after=" in first
-    assert "asks for approval" not in re.sub("<select.*?</select>", "", first, flags=re.S)
-    assert "screened: <b>asks for approval" in (await visit.see("/audit?view=lines")).text
+    assert "requires approval" not in re.sub("<select.*?</select>", "", first, flags=re.S)
+    assert "screened: <b>requires approval" in (await visit.see("/audit?view=lines")).text
     for query in ("verdict=what", "since=yesterday", "after=x.y", "view=lines&after=x"):
         assert (await visit.see(f"/audit?{query}")).status_code == 422, query
     verified = await posted(visit, "/audit", "/audit/verify")
