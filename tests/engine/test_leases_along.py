@@ -4,17 +4,22 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Awaitable, Callable
+from contextlib import suppress
 from functools import wraps
 from typing import Any
 
 import pytest
 
-from keyturn import Agent, AgentHooks, Conflict, MemoryJournal, Runner, RunState, function_tool
+from keyturn import Agent, AgentHooks, Conflict, MemoryJournal, MemorySession, Runner, RunState, function_tool
 from keyturn.core import commands as cm
-from keyturn.core.events import ROOT
+from keyturn.core.aside import MOST_LOST, SetAside
+from keyturn.core.codec import Log
+from keyturn.core.errors import ToolMissing
+from keyturn.core.events import ROOT, CallStarted
 from keyturn.engine.driving.writer import write_to
 from keyturn.engine.entry import play_of
 from keyturn.engine.run.log_cache import log_in
+from keyturn.engine.run.used_states import UsedStates
 from keyturn.journal.base import Claim, Lease
 from keyturn.models.scripted.model import ScriptedModel, function_call
 from tests.waiting import turns_of_the_loop
@@ -25,8 +30,8 @@ MINUTE = 60_000
 class Told(MemoryJournal):
     """Notes what is asked about leases; `meanwhile` is done once, right before the line of that number."""
 
-    def __init__(self) -> None:
-        super().__init__()
+    def __init__(self, clock: Callable[[], int] | None = None) -> None:
+        super().__init__(clock)
         self.asked: list[str] = []
         self.meanwhile: tuple[int, Callable[[str], Awaitable[Any]]] | None = None
 
@@ -62,6 +67,11 @@ def desk(*replies: Any, **options: Any) -> Agent[Any]:
     return Agent("desk", model=ScriptedModel([asks, *replies]), tools=[pay], **options)
 
 
+def starts(log: Log) -> list[CallStarted]:
+    """What a log says of starts."""
+    return [each for step in log.steps for each in step.events if isinstance(each, CallStarted)]
+
+
 async def test_a_lease_is_asked_for_by_itself_only_where_somebody_else_may_have_the_run() -> None:
     journal, agent = Told(), desk("done")
     held = await Runner.run(agent, "go", journal=journal)
@@ -72,8 +82,104 @@ async def test_a_lease_is_asked_for_by_itself_only_where_somebody_else_may_have_
     state.approve(state.get_interruptions()[0])
     done = await Runner.run(agent, state)
     assert done.final_output == "done"
-    assert journal.asked == ["claim", "ends 4"]
+    assert journal.asked == ["takes 2", "ends 4"]
+    [started] = [
+        each for step in done.to_state().live.log.steps for each in step.events if isinstance(each, CallStarted)
+    ]
+    assert started.by.startswith("process"), "whoever starts a call is named before the lease is taken"
     assert (await journal.claim(held.run_id, "another", MINUTE)).epoch == 3
+
+
+async def test_a_resume_claims_first_where_code_of_the_users_is_asked_before_its_first_line() -> None:
+    journal = Told()
+
+    def offered(*_given: Any) -> bool:
+        journal.asked.append("offered")
+        return True
+
+    asked_for = function_tool(pay.on_invoke_tool, name_override="pay", needs_approval=True, is_enabled=offered)
+    for changed in (
+        {"tools": [asked_for]},
+        {"handoffs": [desk()]},
+    ):
+        agent = desk("done").clone(**changed)
+        held = await Runner.run(desk(), "go", journal=journal)
+        state = await RunState.load(journal, held.run_id, agent)
+        state.approve(state.get_interruptions()[0])
+        journal.asked.clear()
+        with suppress(ToolMissing):
+            await Runner.run(agent, state)
+        assert journal.asked[0] == "claim", changed
+    session = MemorySession("s")
+    held = await Runner.run(desk(), "go", journal=journal, session=session)
+    state = await RunState.load(journal, held.run_id, agent := desk("done"))
+    state.approve(state.get_interruptions()[0])
+    journal.asked.clear()
+    await Runner.run(agent, state, session=session)
+    assert journal.asked[0] == "claim", "a session is read under the lease"
+
+
+async def test_a_resume_of_a_run_that_others_moved_since_it_was_read_begins_anew_under_a_claim() -> None:
+    journal, agent = Told(), desk("done")
+
+    async def said(run: str) -> None:
+        await write_to(journal, await log_in(journal, run), cm.AddInput(ROOT, [{"role": "user", "content": "quick"}]))
+
+    held = await Runner.run(agent, "go", journal=journal)
+    state = await RunState.load(journal, held.run_id, agent)
+    state.approve(state.get_interruptions()[0])
+    journal.asked.clear()
+    journal.meanwhile = (2, said)
+    assert (await Runner.run(agent, state)).final_output == "done"
+    assert journal.asked == ["claim", "ends 5"]
+    assert await journal.due() == []
+
+
+async def test_of_two_who_resume_a_run_with_one_decision_one_is_refused_and_nothing_runs_twice() -> None:
+    journal, agent = Told(), desk("done")
+    held = await Runner.run(agent, "go", journal=journal)
+    states = [await RunState.load(journal, held.run_id, agent) for _ in range(2)]
+    for state in states:
+        state.approve(state.get_interruptions()[0])
+
+    async def other(_run: str) -> None:
+        states[1].live.used = UsedStates()  # as in another process
+        assert (await Runner.run(agent, states[1])).final_output == "done"
+
+    journal.meanwhile = (2, other)
+    with pytest.raises(Conflict, match="finished"):
+        await Runner.run(agent, states[0])
+    assert len(starts(await log_in(journal, held.run_id))) == 1
+    assert (await journal.claim(held.run_id, "another", MINUTE)).lost == 0, "and the lease was given back"
+
+
+async def test_a_resume_is_refused_while_another_holds_the_run_and_keeps_its_decision() -> None:
+    journal, agent = Told(), desk("done")
+    held = await Runner.run(agent, "go", journal=journal)
+    state = await RunState.load(journal, held.run_id, agent)
+    state.approve(state.get_interruptions()[0])
+    claim = await journal.claim(held.run_id, "another", MINUTE)
+    with pytest.raises(Conflict, match="another") as caught:
+        await Runner.run(agent, state)
+    assert caught.value.winner == "another"
+    await journal.release(claim)
+    assert (await Runner.run(agent, state)).final_output == "done"
+
+
+async def test_a_run_that_its_holders_did_not_give_back_is_claimed_first_and_set_aside_in_time() -> None:
+    now = [1_000_000]
+    journal, agent = Told(lambda: now[0]), desk("done")
+    held = await Runner.run(agent, "go", journal=journal)
+    for died in range(MOST_LOST):
+        await MemoryJournal.claim(journal, held.run_id, f"worker {died}", MINUTE)
+        now[0] += MINUTE
+    state = await RunState.load(journal, held.run_id, agent)
+    state.approve(state.get_interruptions()[0])
+    journal.asked.clear()
+    with pytest.raises(SetAside):
+        await Runner.run(agent, state)
+    assert journal.asked == ["claim", "release"]
+    assert [row.status for row in await journal.runs()] == ["set_aside"]
 
 
 async def test_what_is_said_right_before_the_last_line_is_heeded() -> None:
@@ -129,8 +235,8 @@ async def test_a_context_that_changes_with_the_last_reply_is_kept_before_the_lea
     journal, context = Told(), {"seen": 0}
 
     class Counts(AgentHooks[Any]):
-        async def on_llm_end(self, *_given: Any) -> None:
-            context["seen"] += 1
+        async def on_llm_end(self, context: Any, agent: Any, response: Any) -> None:
+            context.context["seen"] += 1
 
     held = await Runner.run(desk(hooks=Counts()), "go", journal=journal, context=context)
     assert journal.asked == ["takes 0", "ends 2"]
@@ -141,10 +247,11 @@ async def test_a_context_that_changes_with_the_last_reply_is_kept_before_the_lea
 
 
 async def test_a_journal_written_before_leases_went_along_is_asked_for_each() -> None:
+    async def older(own: Any, run: str, expected: int, lines: Any, claim: Any = None, changes: Any = None) -> None:
+        await MemoryJournal.append(own, run, expected, lines, claim, changes)
+
     class Older(Told):
-        @wraps(MemoryJournal.append)
-        async def append(self, run: str, expected: int, lines: Any, claim: Any = None, changes: Any = None) -> None:
-            await MemoryJournal.append(self, run, expected, lines, claim, changes)
+        append: Any = wraps(MemoryJournal.append)(older)
 
     journal = Older()
     await Runner.run(desk(), "go", journal=journal)

@@ -28,7 +28,7 @@ from ..journal.base import Claim, Journal
 from ..support.forwarding import forwarded
 from ..support.user_code import contained
 from .driving.drive import Drive
-from .driving.lease import TTL_MS, is_with_others, to_the_end, under_lease
+from .driving.lease import TTL_MS, as_it_is, is_with_others, to_the_end, under_lease
 from .driving.stop import NO_MORE_ROUNDS
 from .driving.taking import claim_for, stays_failed
 from .effects.fused_steps import deliver
@@ -163,7 +163,7 @@ class Execution:
             self.run.id = self.run.id or new_id()
             if self.run.status != "new" and not self.live.kept:
                 await self._attach(journal)
-            claim = self.claim or await claim_for(self.drive, journal, self.lease_ms)
+            claim = self.claim or await claim_for(self.drive, journal, self.lease_ms, self.said.decisions)
             async with under_lease(self.drive, journal, claim, self.lease_ms):
                 return await self._recording_failure()
         finally:
@@ -209,7 +209,7 @@ class Execution:
             await self._start()
         else:
             self.scope.context.turn_input = own_copy(input_items(self.run.input))
-            await self._take_up()
+            await as_it_is(self.drive, self._take_up)
             await check_turn(self.drive)
         self._at_work = True
         if self.run.queued:

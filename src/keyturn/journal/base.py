@@ -77,8 +77,9 @@ class Claim(msgspec.Struct, frozen=True):
 class Lease(msgspec.Struct, frozen=True):
     """Says what an append does to the lease on its run, all or none with its lines.
 
-    For a `worker` it is taken for `ttl_ms` before the lines, by nobody who has a claim. With `ends` it is given back
-    after them, and the run wants to be looked at when it is `due`.
+    For a `worker` it is taken for `ttl_ms` before the lines, by nobody who has a claim. With `orderly` only that of a
+    run whose last holder gave it back: else the race is lost, since what the holder left is to be looked at first. With
+    `ends` it is given back after the lines, and the run wants to be looked at when it is `due`.
 
     >>> Lease("worker 1", 60_000).ends
     False
@@ -88,6 +89,7 @@ class Lease(msgspec.Struct, frozen=True):
     ttl_ms: int = 0
     ends: bool = False
     due: int | None = None
+    orderly: bool = False
 
 
 def leases_along(journal: Any) -> bool:

@@ -8,7 +8,7 @@ import msgspec
 
 from ..core.errors import Conflict
 from . import statements as say
-from .base import Claim
+from .base import Claim, Lease, LostRace
 from .rows import ENDED
 from .store_thread import StoreConnection
 
@@ -44,6 +44,13 @@ def check_free(run: str, at: LogPlace) -> None:
         if at.until > at.now + LONGEST_MS:
             raise HeldAhead(run)
         raise Conflict(f"run {run!r} is held by {at.holder!r}; wait for it", winner=at.holder)
+
+
+def check_takable(run: str, at: LogPlace, lease: Lease) -> None:
+    """Raise `Conflict` naming who holds a run, or `LostRace` where it was not given back and that is asked for."""
+    check_free(run, at)
+    if lease.orderly and (at.holder is not None or at.takers):
+        raise LostRace(f"the last holder of run {run!r} did not give it back")
 
 
 def take(db: StoreConnection, tenant: str, run: str, at: LogPlace, worker: str, ttl_ms: int) -> tuple[Claim, LogPlace]:

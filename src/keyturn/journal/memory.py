@@ -103,6 +103,8 @@ class MemoryJournal(Sealed):
             taken = None
             if lease is not None and lease.worker:
                 check_free(run, log, self._clock())
+                if lease.orderly and (log.holder is not None or log.takers):
+                    raise LostRace(f"the last holder of run {run!r} did not give it back")
             if expected != len(log.lines):
                 raise LostRace(f"expected {expected} lines, the log has {len(log.lines)}")
             if log.erased:

@@ -17,7 +17,7 @@ from ..core.states import OVER
 from . import outbox_sql
 from . import statements as say
 from .base import Claim, Lease, LostRace
-from .lease_sql import LONGEST_MS, LogPlace, check_free, give_back, take
+from .lease_sql import LONGEST_MS, LogPlace, check_free, check_takable, give_back, take
 from .pages import keyed_rows
 from .rows import (
     ENDED,
@@ -76,7 +76,7 @@ class Tenant:
         """
         at = self._place(db, run) if claim is None else self._held(db, run, claim)
         if lease is not None and lease.worker:
-            check_free(run, at)
+            check_takable(run, at, lease)
         if at.status == "erased":
             raise Conflict(f"run {run!r} was erased and cannot be written to")
         if expected != at.head:

@@ -191,7 +191,7 @@ class Drive(Writer):
 
         `tool` is the digest of the tool that would run.
         """
-        by = "" if self.claim is None else self.claim.worker
+        by = "" if self.hold is None else self.hold.worker
         return cm.StartCall(call.id, tool, list(reports), by)
 
     def leave(self) -> None:

@@ -1,4 +1,4 @@
-"""Hold the lease of a drive: taken along with its first line where nobody can have the run, given back with its last.
+"""Hold the lease of a drive: taken along with its first line where that is as good, given back with its last.
 
 Between the two it is renewed, and what others say is heard. Which line is the last is known as it is decided: nothing
 is at work, nothing is to be done, and nothing is left to be told. What comes nevertheless takes the lease again.
@@ -17,7 +17,7 @@ from ...core.errors import Conflict
 from ...core.events import ROOT
 from ...core.run import Run
 from ...core.states import OVER
-from ...journal.base import Claim, Journal, Lease, leases_along
+from ...journal.base import Claim, Journal, Lease, LostRace, leases_along
 from ...journal.rows import Changes
 from ..run.open_run import TIMELY, steady
 from .drive import Drive
@@ -25,12 +25,23 @@ from .drive import Drive
 Work = Callable[[], Coroutine[Any, Any, None]]
 
 
-class Hold:
-    """Holds the lease of a drive's run; `beside` is what is done while it is held, each from so many seconds on."""
+class MovedMeanwhile(Exception):
+    """Raised where the first line of a resume does not take the lease: others moved the run since it was read."""
 
-    def __init__(self, drive: Drive, journal: Journal, worker: str, beside: Mapping[float, Work]) -> None:
+
+class Hold:
+    """Holds the lease of a drive's run for a `worker`.
+
+    `beside` is what is done meanwhile, each from so many seconds on. A run that is `known` was read before its lease is
+    taken: the first line takes that if nothing moved the run since, and else it raises `MovedMeanwhile`.
+    """
+
+    def __init__(
+        self, drive: Drive, journal: Journal, worker: str, beside: Mapping[float, Work], *, known: bool = False
+    ) -> None:
+        self.worker = worker
         self._drive, self._journal = drive, journal
-        self._worker, self._beside = worker, beside
+        self._beside, self._known = beside, known
         self._along = leases_along(journal) and not drive.attended
         self._timers: list[_Later] = []
         self._taking: asyncio.Task[Claim | None] | None = None
@@ -39,6 +50,7 @@ class Hold:
     def begin(self, claim: Claim, *, late: bool = False) -> None:
         """Hold the run under a claim from now on; one that comes late may have expired, and is renewed at once."""
         self._drive.claim = claim
+        self._known = False
         self._timers = [_Later(0 if late else seconds, work) for seconds, work in self._beside.items()]
 
     def end(self) -> None:
@@ -58,7 +70,7 @@ class Hold:
                 return
             await self._journal.append(run.id, expected, lines, drive.claim, rows, lease=Lease(ends=True, due=due))
         else:
-            await self._take(run, expected, lines, rows, Lease(self._worker, drive.lease_ms, ends, due))
+            await self._take(run, expected, lines, rows, Lease(self.worker, drive.lease_ms, ends, due, self._known))
         if ends:
             drive.claim = None
             self.end()
@@ -69,8 +81,14 @@ class Hold:
             raise Conflict(f"run {run.id!r} is no longer held: its lease was released; claim the run again")
         asked = steady()
         self._taking = asyncio.ensure_future(self._journal.append(run.id, expected, lines, None, rows, lease=lease))
-        taken = await asyncio.shield(self._taking)
-        self._taking = None
+        try:
+            taken = await asyncio.shield(self._taking)
+        except (Conflict, LostRace) as error:  # what is refused takes no lease
+            self._taking = None
+            if self._known and isinstance(error, LostRace):
+                raise MovedMeanwhile from error
+            raise
+        self._taking, self._known = None, False
         assert taken is not None
         if not lease.ends:
             self.begin(structs.replace(taken, since=steady()), late=steady() - asked > TIMELY)

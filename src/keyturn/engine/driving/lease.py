@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
-from collections.abc import AsyncGenerator, Coroutine
+from collections.abc import AsyncGenerator, Awaitable, Callable, Coroutine
 from functools import partial
 from typing import Any
 
@@ -24,7 +24,8 @@ from ..run.new_ids import claimant
 from ..run.open_run import TIMELY, TRIES, counted_from, steady
 from ..views.rows import known_open
 from .drive import Drive
-from .hold import Hold, in_the_middle
+from .hold import Hold, MovedMeanwhile, in_the_middle
+from .taking import claimed
 
 TTL_MS = 60_000
 LATER_MS = 60_000
@@ -46,12 +47,13 @@ async def under_lease(
 ) -> AsyncGenerator[None]:
     """Hold the drive's run under a claim that is renewed in time, and give it back.
 
-    Without a claim it is taken along with the first line: of a run whose id was made here, which nobody can have.
+    Without a claim it is taken along with the first line: of a run whose id was made here, which nobody can have, or of
+    one that is as it was read.
     """
     drive.lease_ms = ttl_ms
     beside = {ttl_ms / 3_000: partial(_renew, drive, ttl_ms), _BEFORE_LISTENING: partial(_listen, drive, journal)}
     worker = claimant("process") if claim is None else claim.worker
-    hold = drive.hold = Hold(drive, journal, worker, beside)
+    hold = drive.hold = Hold(drive, journal, worker, beside, known=claim is None and drive.run.status != "new")
     if claim is not None:
         hold.begin(claim)
         _set_clock(drive, claim)
@@ -74,6 +76,22 @@ async def under_lease(
     finally:
         hold.end()
         await asyncio.shield(_give_back(drive, journal, later))
+
+
+async def as_it_is(drive: Drive, take_up: Callable[[], Awaitable[None]]) -> None:
+    """Take a run up; under a claim, and anew, where others moved it before its first line could take the lease."""
+    try:
+        await take_up()
+    except MovedMeanwhile:
+        hold, journal = drive.hold, drive.journal
+        assert isinstance(hold, Hold)
+        assert journal is not None
+        claim = await claimed(journal, drive.run.id, hold.worker, drive.lease_ms)
+        hold.begin(claim)
+        _set_clock(drive, claim)
+        if claim.head != len(drive.live.log):
+            await drive.catch_up()
+        await take_up()
 
 
 async def to_the_end(drive: Drive, work: Coroutine[Any, Any, None]) -> None:

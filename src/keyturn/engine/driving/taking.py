@@ -6,11 +6,14 @@ The claim itself says how many there were, so that an ordinary claim costs nothi
 from __future__ import annotations
 
 import logging
+from collections.abc import Collection
 
 from msgspec import structs
 
 from ...core import commands as cm
 from ...core.aside import MOST_LOST, SetAside, why_aside
+from ...core.effects import pending
+from ...core.events import ROOT
 from ...core.states import OVER
 from ...journal.base import RESERVED, Claim, Journal, leases_along
 from ..run.log_cache import log_in
@@ -23,13 +26,33 @@ from .writer import Writer
 log = logging.getLogger("keyturn.worker")
 
 
-async def claim_for(drive: Drive, journal: Journal, ttl_ms: int) -> Claim | None:
-    """Claim a drive's run; None for one whose id nobody else knows: its lease goes along with its first line."""
-    unknown = drive.run.status == "new" and not (drive.live.handed_out or drive.live.named)
-    if unknown and leases_along(journal) and not drive.attended:
+async def claim_for(drive: Drive, journal: Journal, ttl_ms: int, decided: Collection[str]) -> Claim | None:
+    """Claim a drive's run; None for one whose lease goes along with its first line.
+
+    That is one whose id nobody else knows, or one with calls that were `decided`, which is recorded before any code of
+    the user's is asked: until then, two who resume it do no harm.
+    """
+    new = drive.run.status == "new" and not (drive.live.handed_out or drive.live.named)
+    if (new or (decided and _waits(drive))) and leases_along(journal) and not drive.attended:
         drive.live.clock = await journal_clock(journal)
         return None
     return await claimed(journal, drive.run.id, claimant("process"), ttl_ms)
+
+
+def _waits(drive: Drive) -> bool:
+    """Return whether a run only waits for decisions, and nothing is looked up, read or probed before they are recorded.
+
+    What its last holder left is looked at under a claim, and so is a run that a worker takes up: if that ends as it
+    does so, it is counted.
+    """
+    run, waiting = drive.run, drive.run.groups["wait"].values()
+    if run.status != "running" or len(run.frames) > 1 or drive.patient or drive.scope(ROOT).session is not None:
+        return False
+    if run.queued or run.owed or run.groups["started"] or pending(run):
+        return False
+    agents = [drive.live.graph.agent_at.get(call.agent) for call in waiting]
+    known = all(agent is not None and agent.static_tools() is not None and not agent.handoffs for agent in agents)
+    return known and all(call.state == "asked" for call in waiting)
 
 
 async def claimed(journal: Journal, run: str, worker: str, ttl_ms: int) -> Claim:

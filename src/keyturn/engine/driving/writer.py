@@ -35,7 +35,9 @@ _FRUITLESS = 3
 
 
 class Held(Protocol):
-    """Appends the lines of a run whose lease it holds."""
+    """Appends the lines of a run whose lease it holds for a worker."""
+
+    worker: str
 
     async def append(self, run: Run, expected: int, line: bytes, rows: Changes) -> None:
         """Append a line, and do what goes along to the lease."""
