@@ -8,7 +8,7 @@ import os
 import sqlite3
 import threading
 from pathlib import Path
-from typing import cast
+from typing import Any, cast
 
 import apsw
 import pytest
@@ -17,6 +17,7 @@ from keyturn.core.errors import StorageError, StorageFull, UserError
 from keyturn.journal import open_journal, opened
 from keyturn.journal.base import Journal, Lease
 from keyturn.journal.sqlite import SQLiteConnection, SQLiteJournal
+from keyturn.journal.store_thread import StoreThread
 from keyturn.testing.suites.journals import JournalSuite
 from keyturn.testing.suites.outboxes import OutboxSuite
 from keyturn.testing.suites.records import RecordsSuite
@@ -52,6 +53,43 @@ async def test_a_second_process_is_heard(tmp_path: Path) -> None:
     async with asyncio.timeout(5):  # sooner than anybody would look by themselves
         await waits
     assert await journal.due() == ["run"]
+    await journal.close()
+
+
+async def test_what_is_short_is_read_at_once_unless_the_thread_is_at_work_or_the_file_fails(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    path, asked, ask = tmp_path / "runs.db", list[str](), StoreThread.ask
+
+    async def seen(thread: StoreThread, *given: Any, **options: Any) -> Any:
+        asked.append("thread")
+        return await ask(thread, *given, **options)
+
+    journal = SQLiteJournal(path)
+    await journal.append("run", 0, [b"%d" % place for place in range(100)])
+    monkeypatch.setattr(StoreThread, "ask", seen)
+    assert await journal.head("run") == 100
+    assert asked == ["thread"], "it opens the file"
+    assert await journal.head("run") == 100
+    assert await journal.read("run", 60) == [b"%d" % place for place in range(60, 100)]
+    assert await journal.read("run", limit=3) == [b"0", b"1", b"2"]
+    assert (await journal.due(), await journal.grants()) == (["run"], [])
+    assert asked == ["thread"]
+    assert len(await journal.read("run")) == 100
+    assert asked == ["thread"] * 2, "a long log holds up nobody"
+
+    go_on = threading.Event()
+    works = asyncio.ensure_future(journal.whole(lambda _db: go_on.wait(30)))
+    await turns_of_the_loop(1)
+    reads = asyncio.ensure_future(journal.head("run"))
+    await turns_of_the_loop(3)
+    assert not reads.done()
+    go_on.set()
+    assert (await works, await reads) == (True, 100)
+
+    path.rename(tmp_path / "moved.db")
+    with pytest.raises(StorageError, match="moved"):
+        await journal.head("run")
     await journal.close()
 
 
@@ -110,12 +148,12 @@ async def test_a_full_disk_is_said_and_nothing_is_half_written(tmp_path: Path) -
     """The database may grow no further; once it may, it goes on."""
     journal = SQLiteJournal(tmp_path / "runs.db")
     await journal.append("run", 0, [b"1"])
-    [(pages,)] = await journal._writer.ask(lambda db: db.execute("PRAGMA page_count"))
-    await journal._writer.ask(lambda db: db.execute(f"PRAGMA max_page_count = {pages}"))
+    [(pages,)] = await journal.write(lambda db: db.execute("PRAGMA page_count"))
+    await journal.write(lambda db: db.execute(f"PRAGMA max_page_count = {pages}"))
     with pytest.raises(StorageFull):
         await journal.append("run", 1, [b"2" * 100_000])
     assert await journal.read("run") == [b"1"]
-    await journal._writer.ask(lambda db: db.execute("PRAGMA max_page_count = 1000000"))
+    await journal.write(lambda db: db.execute("PRAGMA max_page_count = 1000000"))
     await journal.append("run", 1, [b"2" * 100_000])
     assert await journal.head("run") == 2
     await journal.close()

@@ -112,6 +112,7 @@ class PostgresConnection:
         self.told = 0
         self._told_before = 0
         self._firm = True
+        self.waits = True
         self.origin: Origin | None = None
         self._ahead: dict[tuple[str, str], list[Any] | None] = {}
         self.process: int = self._db.info.backend_pid

@@ -39,12 +39,14 @@ from .rows import (
 from .sealing import check_erasable, check_name, fits_a_store
 from .sql import Tenant
 from .statements import SqlDialect
-from .store_thread import StoreConnection, StoreThread
+from .store_thread import NOT_NOW, StoreConnection, StoreThread
 from .writing import NewLines, Writing
 
 # How long a run that cannot even be claimed is left alone.
 SHELVED_MS = 3_600_000
 _ALL = 1 << 62
+# So many lines are read at once: to fold them takes far longer.
+_FEW = 64
 
 
 class SQLJournal:
@@ -106,12 +108,16 @@ class SQLJournal:
     async def read(self, run: str, after: int = 0, limit: int | None = None) -> list[bytes]:
         if not fits_a_store(run):
             return []
+        few = _FEW if limit is None else min(limit, _FEW)
+        lines = self._reader.at_once(lambda db: self._mine.read(db, run, after, few))
+        if lines is not NOT_NOW and (len(lines) < few or few == limit):
+            return lines
         return await self._reader.ask(lambda db: self._mine.read(db, run, after, limit))
 
     async def head(self, run: str) -> int:
         if not fits_a_store(run):
             return 0
-        return await self._reader.ask(lambda db: self._mine.head(db, run))
+        return await self._reader.short(lambda db: self._mine.head(db, run))
 
     async def watch(self, run: str, after: int = 0, *, others: bool = False) -> AsyncGenerator[bytes, None]:
         with self._bell.heard(self.tenant, SAID + run if others else run) as ring:
@@ -169,7 +175,7 @@ class SQLJournal:
         await self._writer.ask(release, released, firm=False, run=(self.tenant, claim.run))
 
     async def due(self, limit: int = 100) -> list[str]:
-        return await self._reader.ask(lambda db: self._mine.due(db, limit))
+        return await self._reader.short(lambda db: self._mine.due(db, limit))
 
     async def now(self) -> int:
         return await self._reader.ask(lambda db: db.now())
@@ -179,7 +185,7 @@ class SQLJournal:
             await self.listening()
             begun = asyncio.get_running_loop().time()
             while True:
-                first, now = await self._reader.ask(self._mine.next_due)
+                first, now = await self._reader.short(self._mine.next_due)
                 left = None if timeout is None else timeout - (asyncio.get_running_loop().time() - begun)
                 if (first is not None and first <= now) or (left is not None and left <= 0):
                     return
@@ -197,7 +203,7 @@ class SQLJournal:
         return await self._reader.ask(lambda db: self._mine.requests(db, query))
 
     async def grants(self, query: Query = ALL) -> list[GrantRow]:
-        return await self._reader.ask(lambda db: self._mine.grants(db, query))
+        return await self._reader.short(lambda db: self._mine.grants(db, query))
 
     async def outbox(self, limit: int = 100, done: Sequence[int] = ()) -> list[Notice]:
         thread = self._writer if done else self._reader
@@ -251,7 +257,7 @@ class SQLJournal:
     async def ahead(self, run: str) -> list[str]:
         if not fits_a_store(run):
             return []
-        return await self._reader.ask(lambda db: self._mine.ahead(db, run))
+        return await self._reader.short(lambda db: self._mine.ahead(db, run))
 
     async def hashes(self, run: str) -> list[tuple[str, str]]:
         if not fits_a_store(run):

@@ -86,7 +86,7 @@ class SQLiteJournal(SQLJournal):
 
         after = waking(bell, doorbell.ring)
         writer = StoreThread("keyturn-sqlite-writer", connect, judge, after, patience=busy_timeout)
-        reader = StoreThread("keyturn-sqlite-reader", connect, judge, writes=False, patience=busy_timeout)
+        reader = StoreThread("keyturn-sqlite-reader", connect, judge, writes=False, patience=busy_timeout, here=True)
         super().__init__(say.SQLITE, (writer, reader), bell, tenant, origin)
         weakref.finalize(self, doorbell.close)
         doorbell.listen()
@@ -145,7 +145,9 @@ class SQLiteConnection:
         except BaseException:
             self._held.close()
             raise
-        self._db.set_busy_handler(_patience(busy_timeout))
+        self.waits = True
+        self._patience = _patience(busy_timeout)
+        self._db.set_busy_handler(self._wait)
         self._db.create_scalar_function("keyturn_text", _is_text, 1, deterministic=True)
         for pragma in _PRAGMAS:
             self._db.execute(f"PRAGMA {pragma}")
@@ -157,6 +159,9 @@ class SQLiteConnection:
         self.told = 0
         self._told_before = 0
         self._count: tuple[str, str, int] | None = None  # the store, what it keeps of its count, and that count
+
+    def _wait(self, tried: int) -> bool:
+        return self.waits and self._patience(tried)
 
     def execute(self, sql: str, *values: Any) -> list[Any]:
         try:

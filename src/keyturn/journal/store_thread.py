@@ -30,16 +30,18 @@ PATIENCE = 20.0
 class StoreConnection(Protocol):
     """What a store thread needs of a member's connection; errors of the database come out as they are.
 
-    `begin` is told whether the transaction must be on disk when it was committed, and which runs it is about. `commit`
-    is given the results of what was done, of which a database may tell others in the same transaction. `told` counts
-    what `tell` was given. `known` is the row of a run in the table of runs, held for this transaction. `now` is the
-    time; `said` is what the database said of it along with something else, where it has a clock. `place` says which
-    server, timeline and database this is, where a database can say so; `check_place` raises `StorageError` where what
-    the connection has open is not what is there any more; `reached` is a number that only grows, 0
-    where it has none, None where it is not what was written. `damage` says what the database finds wrong with itself.
+    What would wait for another process raises at once unless it `waits`. `begin` is told whether the transaction must
+    be on disk when it was committed, and which runs it is about. `commit` is given the results of what was done, of
+    which a database may tell others in the same transaction. `told` counts what `tell` was given. `known` is the row of
+    a run in the table of runs, held for this transaction. `now` is the time; `said` is what the database said of it
+    along with something else, where it has a clock. `place` says which server, timeline and database this is, where a
+    database can say so; `check_place` raises `StorageError` where what the connection has open is not what is there any
+    more; `reached` is a number that only grows, 0 where it has none, None where it is not what was written. `damage`
+    says what the database finds wrong with itself.
     """
 
     told: int
+    waits: bool
 
     def execute(self, sql: str, *values: Any) -> list[Any]:
         """Run one statement and return all its rows."""
@@ -108,9 +110,8 @@ class BatchFailed(Exception):
 class Job:
     """Holds a function to run with the connection.
 
-    `done` finds out afterwards whether it took effect, where that is unknown.
-
-    What is not `firm` need not outlive the machine: it is on disk once something firm that came later is.
+    `done` finds out afterwards whether it took effect, where that is unknown. What is not `firm` need not outlive the
+    machine: it is on disk once something firm that came later is.
     """
 
     do: Callable[[StoreConnection], Any]
@@ -132,13 +133,17 @@ class Job:
             self.future.set_result(self.result)
 
 
+NOT_NOW: Any = object()
 _RUN = attrgetter("run")
 _FIRM = attrgetter("firm")
 _LOOP = attrgetter("loop")
 
 
 class StoreThread:
-    """Runs jobs in a thread of its own; `connect` opens the connection in it, `judge` reads a database's error."""
+    """Runs jobs in a thread of its own; `connect` opens the connection in it, `judge` reads a database's error.
+
+    With `here`, what is short is read by whoever asks, as long as the thread is idle.
+    """
 
     def __init__(
         self,
@@ -149,18 +154,20 @@ class StoreThread:
         *,
         writes: bool = True,
         patience: float = PATIENCE,
+        here: bool = False,
     ) -> None:
         self._name = name
         self._connect = connect
         self._judge = judge
         self._after = after
-        self._writes = writes
+        self._writes, self._here = writes, here
         self._patience = patience
         self._jobs: deque[Job] = deque()
         self._ready = threading.Condition()
         self._connection: StoreConnection | None = None
         self._thread: threading.Thread | None = None
         self._closed = False
+        self._busy = False
         self._process = 0
 
     @property
@@ -207,6 +214,30 @@ class StoreThread:
             self._ready.notify()
         return await job.future
 
+    async def short(self, do: Callable[[StoreConnection], Any]) -> Any:
+        """Read something short."""
+        return await self.ask(do) if (found := self.at_once(do)) is NOT_NOW else found
+
+    def at_once(self, do: Callable[[StoreConnection], Any]) -> Any:
+        """Read something short here and now; `NOT_NOW` where the thread is at work, or that waits or fails."""
+        if not self._here or self._forked or not self._ready.acquire(blocking=False):
+            return NOT_NOW
+        connection = self._connection
+        try:
+            if connection is None or self._busy or self._jobs or self._closed:
+                return NOT_NOW
+            connection.waits = False
+            connection.check_place()
+            return do(connection)
+        except Exception as error:
+            if self._judge(error).error is error and not isinstance(error, StorageError):  # no trouble of the database
+                raise
+            return NOT_NOW
+        finally:
+            if connection is not None:
+                connection.waits = True
+            self._ready.release()
+
     def stop(self) -> None:
         """Finish what was asked and end, without waiting for that."""
         if self._forked:  # whose lock may have been held when the process was forked
@@ -232,6 +263,7 @@ class StoreThread:
         with self._ready:
             while not self._jobs and not self._closed:
                 self._ready.wait()
+            self._busy = True
             return bool(self._jobs)
 
     def _round(self) -> None:
@@ -241,6 +273,7 @@ class StoreThread:
         except BaseException as error:
             for job in batch:
                 job.error = job.error or error
+        self._busy = False  # first: who has an answer asks on
         self._wake(batch)
 
     def _wake(self, batch: list[Job]) -> None:
