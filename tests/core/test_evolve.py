@@ -9,8 +9,10 @@ from hypothesis import strategies as st
 from keyturn.core import commands as cm
 from keyturn.core import events as ev
 from keyturn.core import evolve as module
+from keyturn.core.empty import owned
 from keyturn.core.errors import Conflict
 from keyturn.core.evolve import evolve, fold, viewed
+from keyturn.core.moves import move
 from keyturn.core.run import new_run, request_id
 from keyturn.core.usage import Counts
 from tests.core.samples import ASK, USED, Pen, asked, everything, nested, reply, result, says, start, tool, user
@@ -44,9 +46,21 @@ def test_folding_the_steps_is_what_deciding_them_did() -> None:
 def test_a_new_run_shares_nothing_with_another() -> None:
     one, other = new_run(), new_run()
     one.usage += USED
-    one.groups["wait"]["x"] = asked().call()
+    move(one, asked().call(), "approve")
     one.frames["x"] = asked().root()
+    owned(one, "decided")["x"] = owned(one, "let")
     assert everything(other) == everything(new_run())
+
+
+def test_what_all_runs_share_stays_empty() -> None:
+    with pytest.raises(TypeError, match="shared"):
+        new_run().decided["x"] = asked().call()  # type: ignore[assignment]
+    with pytest.raises(TypeError, match="shared"):
+        new_run().groups["wait"]["x"] = asked().call()
+    for change in ("append", "extend", "insert"):
+        with pytest.raises(TypeError, match="shared"):
+            getattr(new_run().let, change)(None)
+    assert (new_run().decided, new_run().let) == ({}, [])
 
 
 # ------------------------------------------------------------------------------------------------------------ turns

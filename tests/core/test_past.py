@@ -10,6 +10,7 @@ from hypothesis import strategies as st
 from msgspec.structs import replace
 
 from keyturn.core import commands as cm
+from keyturn.core.empty import owned
 from keyturn.core.evolve import fold
 from keyturn.core.past import RunPast, Totals
 from keyturn.core.policy import CallView
@@ -141,10 +142,10 @@ def test_a_window_is_the_sum_of_what_ran_in_it(happened: list[tuple[str, int, in
         call = f"r/1.{number}"
         run.now += number
         if what == "back" and call in standing:
-            run.let.append(replace(standing.pop(call), sign=-1))
+            owned(run, "let").append(replace(standing.pop(call), sign=-1))
         elif what != "back" and call not in standing:
             standing[call] = Let(call, "a", made, "{}", run.now)
-            run.let.append(standing[call])
+            owned(run, "let").append(standing[call])
         # The begin of the stretch may go back as well: a clock was put back.
         for since in (None, run.now - back, run.now - 2):
             past = RunPast(run, "r/1.0", str.upper, totals)

@@ -9,6 +9,7 @@ import msgspec
 from keyturn.core import commands as cm
 from keyturn.core.call_ids import call_id, frame_of, is_below, place_of
 from keyturn.core.digest import canonical
+from keyturn.core.empty import owned
 from keyturn.core.encodable import moment
 from keyturn.core.gate.opening import OPENING
 from keyturn.core.policy import Approval, Verdict
@@ -228,7 +229,7 @@ def test_what_changed_about_the_tool_is_shown() -> None:
     from_, to = {"name": "t", "description": "old"}, {"name": "t", "description": "new"}
     pen = asked()
     assert shown(pen).difference is None
-    pen.run.tools["t1"] = from_
+    owned(pen.run, "tools")["t1"] = from_
     made = msgspec.structs.replace(pen.call().proposal, tool="t2")
     pen(cm.VoidCall(CALL, made, "the tool changed", {"t2": to}))
     assert request_of(pen.run, pen.call()).difference == {"before": from_, "after": to}

@@ -20,6 +20,7 @@ from .beside_events import ReviewAsked as ReviewAsked
 from .beside_events import ReviewGiven as ReviewGiven
 from .beside_events import VoteWithdrawn as VoteWithdrawn
 from .call_ids import ROOT as ROOT
+from .empty import NONE
 from .items import Item
 from .people import Decider
 from .policy import Action, Approval, Verdict
@@ -397,4 +398,4 @@ class Step(
 
     at: int
     events: list[AnyEvent]
-    spans: dict[str, str] = {}
+    spans: dict[str, str] = NONE

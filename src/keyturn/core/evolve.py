@@ -11,6 +11,7 @@ from typing import Any
 from . import crossing, queueing, quota
 from . import events as ev
 from .digest import digest
+from .empty import NONE, owned
 from .gate import lending, noting
 from .gate.noting import unmarked
 from .items import Item
@@ -50,7 +51,7 @@ def _run_started(run: Run, event: ev.RunStarted) -> None:
 def _run_resumed(run: Run, event: ev.RunResumed) -> None:
     run.move("resume")
     if event.once:
-        run.named[event.once] = digest(["resume", event.max_turns, event.unlimited])
+        owned(run, "named")[event.once] = digest(["resume", event.max_turns, event.unlimited])
     run.error = ""
     run.traceback = ""
     run.lost = 0
@@ -94,7 +95,7 @@ def _frame_opened(run: Run, event: ev.FrameOpened) -> None:
 def _input_added(run: Run, event: ev.InputAdded) -> None:
     frame = run.frames[event.frame]
     if event.once:
-        run.named[event.once] = digest(event.items)
+        owned(run, "named")[event.once] = digest(event.items)
     if frame.guards:
         frame.unseen = (*frame.unseen, *event.items)
         frame.guarding = frame.guarding or ("ahead" if frame.guards == "before" else "along")
@@ -154,7 +155,7 @@ def _call_decided(run: Run, event: ev.CallDecided) -> None:
     if decision.verdict == "reject" and not decision.asks_back:
         troubled(run, call, "rejected")
     call.decision = decision
-    run.decided[call.id] = decision
+    owned(run, "decided")[call.id] = decision
     move(run, call, verb)
 
 
@@ -177,7 +178,7 @@ def _call_asked_again(run: Run, event: ev.CallAskedAgain) -> None:
 def _call_voided(run: Run, event: ev.CallVoided) -> None:
     call = run.calls[event.call]
     if event.tools:
-        run.tools.update(event.tools)
+        run.tools = {**run.tools, **event.tools} if run.tools else event.tools
     call.shown = call.proposal.tool
     call.recheck = call.revoked = False
     call.warned = False
@@ -327,7 +328,7 @@ def _run_cancelled(run: Run, event: ev.RunCancelled) -> None:
     quota.owe_unused(run)
     for group in run.groups:
         if group != "started":
-            run.groups[group] = {}
+            run.groups[group] = NONE
 
 
 _FOLD: dict[type[Any], Callable[[Run, Any], None]] = {

@@ -11,6 +11,7 @@ from msgspec.structs import replace
 
 from . import events as ev
 from .call_ids import call_id, is_below
+from .empty import NONE, owned
 from .items import Item, own_copy
 from .policy import Approval, Trouble
 from .preview import Preview
@@ -29,9 +30,9 @@ def move(run: Run, call: Call, verb: str) -> None:
     target = GROUPS.get(after)
     if group != target:
         if group is not None:
-            run.groups[group].pop(call.id, None)
+            _leave(run, group, call.id)
         if target is not None:
-            run.groups[target][call.id] = call
+            _enter(run, target, call)
     if after in READY:
         let_run(run, call)
     elif after == "started":
@@ -43,6 +44,20 @@ def move(run: Run, call: Call, verb: str) -> None:
         _take_back(run, call)
     if after in SETTLED:
         _settled(run, call)
+
+
+def _enter(run: Run, group: str, call: Call) -> None:
+    members = run.groups[group]
+    if members:
+        members[call.id] = call
+    else:
+        run.groups[group] = {call.id: call}
+
+
+def _leave(run: Run, group: str, call: str) -> None:
+    members = run.groups[group]
+    if members.pop(call, None) is not None and not members:
+        run.groups[group] = NONE
 
 
 def ask_before_acting(run: Run, call: Call, preview: Preview | None) -> None:
@@ -73,13 +88,12 @@ def let_run(run: Run, call: Call) -> None:
     """Count a call as one that runs, once, from when nothing more is asked about it; once more with other arguments."""
     if not call.recheck and (call.let is None or call.let.text != call.text):
         call.let = noted(run, call)
-        run.let.append(call.let)
+        owned(run, "let").append(call.let)
 
 
 def troubled(run: Run, call: Call, trouble: Trouble) -> None:
     """Count a call that did not go well, here and where several runs are counted."""
-    counted = {"rejected": run.rejected, "denied": run.denied, "failed": run.failed}
-    counted[trouble].append(noted(run, call))
+    owned(run, trouble).append(noted(run, call))
     tell_of(run, call, trouble)
 
 
@@ -92,7 +106,7 @@ def _take_back(run: Run, call: Call) -> None:
     """Count off a call that was let run and did not, in its own place."""
     if call.let is not None:
         owe(run, call, call.let)
-        run.let.append(replace(call.let, sign=-1))
+        owned(run, "let").append(replace(call.let, sign=-1))
         call.let = None
 
 
@@ -148,7 +162,7 @@ def recorded(run: Run, event: ev.ReplyRecorded) -> None:
         frame.response_id = event.response_id
     count(run, event)
     if event.tools:
-        run.tools.update(event.tools)
+        run.tools = {**run.tools, **event.tools} if run.tools else event.tools
     if frame.id == ev.ROOT:
         run.turns = frame.turn
         run.response_id = event.response_id or run.response_id
@@ -199,7 +213,7 @@ def open_calls(run: Run, frame: Frame, event: ev.ReplyRecorded) -> None:
         elif call.proposal.gate == "allow":
             move(run, call, "allow")
         else:
-            run.groups["screen"][call.id] = call
+            _enter(run, "screen", call)
 
 
 def drop_below(run: Run, frame: str) -> None:
@@ -210,7 +224,7 @@ def drop_below(run: Run, frame: str) -> None:
             _take_back(run, call)
         group = GROUPS.get(call.state)
         if group is not None:
-            run.groups[group].pop(name, None)
+            _leave(run, group, name)
     for inner in [name for name in run.frames if is_below(name, frame)]:
         del run.frames[inner]
 

@@ -17,6 +17,7 @@ from hashlib import blake2b
 
 from . import commands as cm
 from . import events as ev
+from .empty import owned
 from .errors import Conflict, NotPending, UserError
 from .gate.opening import Events
 from .policy import Trouble
@@ -103,7 +104,7 @@ def taken(run: Run, event: ev.QuotaTaken) -> None:
     made = Taken(run.now, Fraction(event.amount), event.epoch)
     place = _place(event.run, event.call, event.of)
     before = run.taken.pop(place, None)  # so that what is counted stays in the order of time
-    run.taken[place] = made
+    owned(run, "taken")[place] = made
     run.spent += made.amount - (0 if before is None else before.amount)
 
 
@@ -140,7 +141,7 @@ def _owe(run: Run, more: Owed) -> None:
     if known is not None:
         watched = tuple(dict.fromkeys((*known.watched, *more.watched)))
         more = Owed(more.call, more.of, (*known.quotas, *more.quotas), watched)
-    run.owed[owed_as(more.call, more.of)] = more
+    owned(run, "owed")[owed_as(more.call, more.of)] = more
 
 
 def tell_of(run: Run, call: Call, trouble: Trouble) -> None:

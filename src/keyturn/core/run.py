@@ -17,6 +17,7 @@ from . import events as ev
 from .beside_events import ReviewWhy
 from .call_ids import is_below
 from .digest import bound_words, canonical, keyed_digest
+from .empty import NONE, NOTHING_YET
 from .items import Item
 from .people import Decider
 from .policy import Approval
@@ -76,7 +77,7 @@ class Call(msgspec.Struct):
     terms: Approval | None = None  # the terms of the verdict that asked
     asked_at: int = 0  # when it asked last, in milliseconds
     decision: ev.Decision | None = None  # the newest decision
-    votes: dict[str, ev.Decision] = {}  # decisions that did not settle it, by decider
+    votes: dict[str, ev.Decision] = NONE  # decisions that did not settle it, by decider
     recheck: bool = False  # the newest policy was not asked about the decision yet
     revoked: bool = False  # what let it run before it was in doubt no longer does
     voided: str = ""  # why it was proposed anew
@@ -103,8 +104,8 @@ class Call(msgspec.Struct):
     renewed: str = ""  # the restore after which it asked anew
     confirmed: ev.Decision | None = None  # the requester's word, after which others decide
     claim: ev.CallMarked | None = None  # who said last that they are on it
-    snoozes: dict[str, ev.CallMarked] = {}  # who does not want to see it for a while, by person
-    looks: dict[str, int] = {}  # since when each person has had it on the screen
+    snoozes: dict[str, ev.CallMarked] = NONE  # who does not want to see it for a while, by person
+    looks: dict[str, int] = NONE  # since when each person has had it on the screen
     withdrawn: tuple[ev.Decision, ...] = ()  # the withdrawals of votes on it, as it is asked now
     review: float = 0.0  # the share of such calls that people look at afterwards
     giver: Decider | None = None  # who gave the grant that let it run last
@@ -217,31 +218,31 @@ class Run(msgspec.Struct):
     drill: int | None = None  # of a drill, when it ends quietly; nothing of one ever runs
     context: Any = None  # the caller's context, as data
     queued: bool = False  # it waits for its turn on a session, and has not begun
-    named: dict[str, str] = {}  # the digests of the messages that are added once, by their names
+    named: dict[str, str] = NONE  # the digests of the messages that are added once, by their names
     root_agent: str = ""  # the name of the agent it began with
     frames: dict[str, Frame] = {}  # the agents at work, by frame id
     calls: dict[str, Call] = {}  # the live calls, by id
     groups: dict[str, dict[str, Call]] = {}  # the open calls by what the world owes them
-    grants: dict[str, ev.GrantTerms] = {}  # the standing decisions, by id
-    grant_uses: dict[str, int] = {}  # how often each grant was used, revoked ones included
-    never: dict[str, tuple[str, str, str]] = {}  # what each standing rejection is about: name, kind and server
-    lent: dict[str, str] = {}  # the grants that calls of other runs used, by run and call
-    taken: dict[str, Taken] = {}  # what calls of other runs count for here
+    grants: dict[str, ev.GrantTerms] = NONE  # the standing decisions, by id
+    grant_uses: dict[str, int] = NONE  # how often each grant was used, revoked ones included
+    never: dict[str, tuple[str, str, str]] = NONE  # what each standing rejection is about: name, kind and server
+    lent: dict[str, str] = NONE  # the grants that calls of other runs used, by run and call
+    taken: dict[str, Taken] = NONE  # what calls of other runs count for here
     spent: Fraction = Fraction(0)  # the sum of that
     closed: bool = False  # no new calls are counted here
-    owed: dict[str, Owed] = {}  # calls of which other logs are still to be told
-    decided: dict[str, ev.Decision] = {}  # the newest decision on each call
-    reviews: dict[str, Review] = {}  # what others are or were asked about, by call; no call waits for it
-    tools: dict[str, Any] = {}  # what the model was told of tools that may ask, by digest
+    owed: dict[str, Owed] = NONE  # calls of which other logs are still to be told
+    decided: dict[str, ev.Decision] = NONE  # the newest decision on each call
+    reviews: dict[str, Review] = NONE  # what others are or were asked about, by call; no call waits for it
+    tools: dict[str, Any] = NONE  # what the model was told of tools that may ask, by digest
     usage: Counts = NOTHING  # what all models used
     replies: list[tuple[str, Counts]] = []  # each reply's model and usage
     started: int = 0  # how many calls were started
-    let: list[Let] = []  # calls that were let run, for policies that count
+    let: list[Let] = NOTHING_YET  # calls that were let run, for policies that count
     under_policy: bool = False  # a policy judged one of its calls
-    rejected: list[Let] = []  # calls that were rejected, for policies that count
-    denied: list[Let] = []  # calls that were denied, but by a circuit breaker
-    failed: list[Let] = []  # calls whose tools failed
-    limits: dict[str, Any] = {}  # the limits on its usage
+    rejected: list[Let] = NOTHING_YET  # calls that were rejected, for policies that count
+    denied: list[Let] = NOTHING_YET  # calls that were denied, but by a circuit breaker
+    failed: list[Let] = NOTHING_YET  # calls whose tools failed
+    limits: dict[str, Any] = NONE  # the limits on its usage
     turns: int = 0  # the root's turns so far
     max_turns: int | None = None  # the limit of the root's turns, None for none
     last_agent: str = ""  # the agent that was at work last
@@ -264,7 +265,7 @@ def used_by(run: str, call: str) -> str:
 
 def new_run() -> Run:
     """Make a run of which nothing is known yet."""
-    return Run(groups={group: {} for group in ("screen", "run", "settle", "wait", "started")})
+    return Run(groups=dict.fromkeys(("screen", "run", "settle", "wait", "started"), NONE))
 
 
 def twin(run: Run) -> Run:
@@ -285,7 +286,9 @@ def twin(run: Run) -> Run:
         run,
         frames=frames,
         calls=calls,
-        groups={group: {name: calls[name] for name in members} for group, members in run.groups.items()},
+        groups={
+            group: {name: calls[name] for name in members} if members else NONE for group, members in run.groups.items()
+        },
         grants=run.grants.copy(),
         grant_uses=run.grant_uses.copy(),
         never=run.never.copy(),

@@ -156,7 +156,7 @@ def _request_for(state: RunState[Any], requester: str | None) -> None:
 def _attach_agent(live: OpenRun, agent: Agent[Any]) -> None:
     """Attach the agent given at a resume: the root again, perhaps rebuilt, or any agent of its graph."""
     root = live.graph.root
-    if agent is root or id(agent) in live.graph.path_of:
+    if agent is root or agent in live.graph:
         live.graph = live.graph.renewed(root)
         return
     if agent.name != root.name:

@@ -50,7 +50,7 @@ from .states.resumable import check_resumable
 from .states.state import RunState
 from .states.undelivered import refused
 from .tracing.spans import tracing
-from .views.decisions_by_label import decision_on
+from .views.decisions_by_label import DecisionsByLabel
 from .views.event_stream import AgentUpdatedStreamEvent, ApprovalRequestedStreamEvent, EventFeed, Sink
 from .views.projection import requests_of
 
@@ -82,7 +82,7 @@ class Execution:
         self.drive = Drive(live, scope, self.result)
         self.drive.context_kept = partial(is_kept, live)
         self.said = state.undelivered.taken()
-        live.context.known = partial(decision_on, live, ev.ROOT)
+        live.context.known = DecisionsByLabel(live, ev.ROOT)
         self.claim: Claim | None = None
         # What was attached to the run before this resume: a resume that is refused leaves no trace.
         self.before: Attachments | None = None
@@ -222,9 +222,9 @@ class Execution:
         await self._look_up_tools()
         result = self.result()
         if self._sink is not None:
-            for item in requests_of(self.live, self._tools):  # its own: a listener may edit what it hears
+            for item in requests_of(self.run, self.live.graph, self._tools):  # a listener may edit what it hears
                 self._sink(ApprovalRequestedStreamEvent(item))
-        self.state.settled(result.interruptions)
+        self.state.settled(result.waiting)
         return result
 
     async def _look_up_tools(self) -> None:
@@ -287,7 +287,7 @@ class Execution:
             logger.debug("tools of run %s are not found after %s", self.run.id, error_words(other))
         try:
             error.run_data = self.result()  # type: ignore[attr-defined]  # every error tells how far the run came
-            self.state.settled(self.result().interruptions)
+            self.state.settled(self.result().waiting)
         except Exception as other:  # an exception that takes no attributes, or a run that is not there yet
             logger.debug("%s goes without run_data: %s", type(error).__name__, error_words(other))
 

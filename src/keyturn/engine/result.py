@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Sequence
 from copy import copy
 from dataclasses import dataclass
-from functools import partial
 from typing import Any, Literal, TypeVar, cast
 
 from ..agents.agent import Agent
@@ -24,7 +23,7 @@ from ..sessions.history import orphan_calls, superseded_output
 from .logger import error_words, logger
 from .run.open_run import OpenRun
 from .states.state import RunState
-from .views.decisions_by_label import decision_on
+from .views.decisions_by_label import DecisionsByLabel
 from .views.items import AddedInputItem, MCPApprovalResponseItem, RunItem, ToolApprovalItem, ToolCallOutputItem
 from .views.projection import Projection, by_person, requests_of, results_of
 
@@ -60,8 +59,10 @@ class RunResult:
 
     __slots__ = (
         "__weakref__",
+        "_asks",
         "_behind",
         "_context",
+        "_counted",
         "_finished",
         "_frame",
         "_graph",
@@ -70,10 +71,11 @@ class RunResult:
         "_live",
         "_position",
         "_queued",
+        "_tools",
         "_usage",
         "_without_ids",
+        "_wrapper",
         "final_output",
-        "interruptions",
     )
 
     def __init__(
@@ -91,22 +93,44 @@ class RunResult:
         self._frame = frame
         self._position = len(live.log)
         self._finished = frame != ev.ROOT or run.status == "finished"
-        self.interruptions: list[ToolApprovalItem] = [] if self._finished else requests_of(live, tools or {})
+        # What most results are never asked for is made as it is.
+        self._tools = tuple(tools.items()) if tools else ()
+        self._asks: list[ToolApprovalItem] | None = None
         self.final_output: Any = value if frame != ev.ROOT else _final_output(live)
-        self._usage = Usage.of(run.replies, run.usage)
-        self._context = self._pinned(live.context)
+        self._counted = len(run.replies), run.usage
+        self._usage: Usage | None = None
+        self._wrapper, usage = live.context, live.context.usage
+        recorded = len(usage.replies) == len(run.replies) and usage.counts() == run.usage
+        self._context = None if recorded else self._pinned(usage)  # somebody counted more on it
         self._graph = live.graph
         self._without_ids = run.about.get("reasoning_item_id_policy") == "omit"
         path = run.frames[frame].agent if frame in run.frames else run.last_agent
         self._last_agent = live.graph.agent(path)
         self._known: tuple[Projection, list[RunItem]] | None = None
 
-    def _pinned(self, wrapper: RunContextWrapper[Any]) -> RunContextWrapper[Any]:
-        """Return the wrapper as it is now: the run goes on counting, and deciding, in its own."""
-        pinned = copy(wrapper)
-        pinned.usage = wrapper.usage.copy()
-        pinned.known = partial(decision_on, self._live, ev.ROOT, until=self._position)
+    def _pinned(self, usage: Usage) -> RunContextWrapper[Any]:
+        """Return the wrapper as of this result: the run goes on counting, and deciding, in its own."""
+        pinned = copy(self._wrapper)
+        pinned.usage = usage.copy()
+        pinned.known = DecisionsByLabel(self._live, ev.ROOT, self._position)
         return pinned
+
+    @property
+    def _run(self) -> Run:
+        """Return the run as of this result."""
+        live = self._live
+        return live.run if len(live.log) == self._position else fold(new_run(), live.log.steps[: self._position])
+
+    @property
+    def interruptions(self) -> list[ToolApprovalItem]:
+        """Return the calls that wait, for people to decide."""
+        if self._asks is None:
+            self._asks = [] if self._finished else requests_of(self._run, self._graph, dict(self._tools))
+        return self._asks
+
+    def waiting(self) -> list[ToolApprovalItem]:
+        """Return the same, for a state that may be asked for it."""
+        return self.interruptions
 
     @property
     def run_id(self) -> str:
@@ -133,6 +157,9 @@ class RunResult:
     @property
     def usage(self) -> Usage:
         """Return what the run had used, all pauses and nested agents included."""
+        if self._usage is None:
+            replies, total = self._counted
+            self._usage = Usage.of(self._live.run.replies[:replies], total)
         return self._usage
 
     @property
@@ -141,6 +168,8 @@ class RunResult:
 
         What is approved or rejected on it goes along with the state of this result.
         """
+        if self._context is None:
+            self._context = self._pinned(self.usage)
         return self._context
 
     @property
@@ -247,8 +276,7 @@ class RunResult:
 
     def _seen(self) -> list[Item]:
         """Return what the agent at work sees of this run's conversation, and the results that its calls have."""
-        live = self._live
-        run = live.run if len(live.log) == self._position else fold(new_run(), live.log.steps[: self._position])
+        run = self._run
         frame = run.frames[self._frame]
         settled = (run.calls[call].item for call in frame.calls)
         return own_copies([item for item in (*frame.items, *settled) if isinstance(item, dict)])

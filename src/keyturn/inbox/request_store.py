@@ -195,7 +195,7 @@ class RequestStore:
         if agent is None:
             raise UserError(f"an edit is validated by its tool: give the inbox the agent {log.run.root_agent!r}")
         live = OpenRun(log, AgentGraph(agent), own_context(log.run, agent))
-        items = requests_of(live, await waiting_tools(live))
+        items = requests_of(live.run, live.graph, await waiting_tools(live))
         item = next((item for item in items if item.request_id == request.id), None)
         if item is None:
             raise NotPending("this request is no longer pending; get() shows its state")

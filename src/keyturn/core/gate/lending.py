@@ -11,6 +11,7 @@ from msgspec.structs import replace
 
 from .. import commands as cm
 from .. import events as ev
+from ..empty import owned
 from ..errors import NotAllowed, NotPending, UserError
 from ..people import kept_out
 from ..run import Run, used_by
@@ -77,24 +78,24 @@ def revoke(run: Run, c: cm.Revoke) -> Events:
 def lent(run: Run, event: ev.GrantLent) -> None:
     """Fold a use of a grant by a call of another run."""
     run.grant_uses[event.grant] += 1
-    run.lent[used_by(event.run, event.call)] = event.grant
+    owned(run, "lent")[used_by(event.run, event.call)] = event.grant
 
 
 def taken_over(run: Run, event: ev.GrantBorrowed) -> None:
     """Fold a grant that another run lent."""
-    run.grants[event.grant.id] = event.grant
-    run.grant_uses[event.grant.id] = 0
+    owned(run, "grants")[event.grant.id] = event.grant
+    owned(run, "grant_uses")[event.grant.id] = 0
 
 
 def given(run: Run, event: ev.GrantGiven) -> None:
     """Fold a standing decision."""
     grant = event.grant
-    run.grants[grant.id] = grant
-    run.grant_uses[grant.id] = 0
+    owned(run, "grants")[grant.id] = grant
+    owned(run, "grant_uses")[grant.id] = 0
     if grant.verdict == "reject":
         about = (call.proposal for call in run.calls.values() if is_about(run, grant, call.agent, call.proposal))
         for made in about:
-            run.never[grant.id] = made.name, made.kind, made.server
+            owned(run, "never")[grant.id] = made.name, made.kind, made.server
 
 
 def is_about(run: Run, grant: ev.GrantTerms, agent: str, made: ev.Proposal) -> bool:

@@ -6,6 +6,7 @@ from msgspec.structs import replace
 
 from .. import events as ev
 from ..digest import digest
+from ..empty import owned
 from ..moves import drop_below
 from ..run import Call, Review, Run, call_digest
 
@@ -13,7 +14,7 @@ from ..run import Call, Review, Run, call_digest
 def call_marked(run: Run, event: ev.CallMarked) -> None:
     """Keep a mark, or drop the one that is taken off; one claim stands at a time, and one snooze for each person."""
     if event.once:
-        run.named[event.once] = digest(["mark", event.call, event.mark, event.until is None])
+        owned(run, "named")[event.once] = digest(["mark", event.call, event.mark, event.until is None])
     call = run.calls[event.call]
     if not _of_this_asking(run, call, event.digest):
         return
@@ -36,17 +37,19 @@ def review_asked(run: Run, event: ev.ReviewAsked) -> None:
     """Keep a call as it is now, for those who are asked about it; a call that was let run anew is asked about anew."""
     before = run.reviews.get(event.call)
     revision = 1 if before is None else before.revision + 1
-    run.reviews[event.call] = Review(replace(run.calls[event.call]), event.why, run.now, revision, event.deciders)
+    owned(run, "reviews")[event.call] = Review(
+        replace(run.calls[event.call]), event.why, run.now, revision, event.deciders
+    )
 
 
 def review_given(run: Run, event: ev.ReviewGiven) -> None:
     """Keep what was said of a call that was let run."""
-    run.reviews[event.call] = replace(run.reviews[event.call], said=event)
+    owned(run, "reviews")[event.call] = replace(run.reviews[event.call], said=event)
 
 
 def drill_ended(run: Run, event: ev.DrillEnded) -> None:
     """Keep what was said of a drill, and drop all that was open: its run is over."""
-    run.decided[event.decision.call] = event.decision
+    owned(run, "decided")[event.decision.call] = event.decision
     drop_below(run, ev.ROOT)
     run.frames[ev.ROOT].move("close")
     run.move("finish")
@@ -107,7 +110,7 @@ def vote_withdrawn(run: Run, event: ev.VoteWithdrawn) -> None:
 def approval_withdrawn(run: Run, event: ev.ApprovalWithdrawn) -> None:
     """Note its name: that the call asks anew, or is in doubt, is said by the event that follows."""
     if event.once:
-        run.named[event.once] = digest(["withdraw", event.call, event.note])
+        owned(run, "named")[event.once] = digest(["withdraw", event.call, event.note])
 
 
 def expiry_near(run: Run, event: ev.ExpiryNear) -> None:

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable, Sequence
-from functools import partial
 from typing import Any, NamedTuple
 
+from ...agents.agent import Agent
 from ...agents.agent_base import is_enabled
 from ...agents.context import LetRun, RunContextWrapper, ToolContext
 from ...agents.handoff import handoffs_of
@@ -17,12 +17,13 @@ from ...core.items import RawItem, own_copy
 from ...core.past import Totals
 from ...core.records import BY_GRANT, Report
 from ...core.run import Call, Frame, request_id
+from ...support.forwarding import forwarded
 from ...support.threads import Place
 from ...tools.base import Resumed, Tool
 from ..run.frame_settings import FrameSettings, Toolset
 from ..run.known_tools import known_tool, own_tools
 from ..run.open_run import OpenRun
-from ..views.decisions_by_label import decision_on
+from ..views.decisions_by_label import DecisionsByLabel
 from ..views.event_stream import AgentAtWork, Delta, Tap
 from .home import Home, state_of
 from .provider_line import ProviderLine
@@ -40,10 +41,12 @@ class Begun(NamedTuple):
 class Drive(Writer):
     """Drives one run once, from where it stands until only people can move it."""
 
+    agent: Callable[[str], Agent[Any]] = forwarded("graph.agent")
+
     def __init__(self, live: OpenRun, scope: FrameSettings, result: Callable[..., Any]) -> None:
         super().__init__(live.log, live.journal, lambda: live.clock())
         self.live = live
-        self.agent = live.graph.agent
+        self.graph = live.graph
         self.meter = UsageMeter(live)
         self.uncertain: set[str] = set()
         # For how long the run's lease is given and renewed.
@@ -92,7 +95,7 @@ class Drive(Writer):
             outer = await self.enter(call.frame)
             tool: Any = await self.tool_of(call)
             scope = self._scopes[frame_id] = outer.inner(tool)
-            scope.context.known = partial(decision_on, self.live, frame_id)
+            scope.context.known = DecisionsByLabel(self.live, frame_id)
             nested = scope.nested
             if nested.structured:
                 scope.context.tool_input = call.params

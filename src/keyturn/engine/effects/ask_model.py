@@ -14,6 +14,7 @@ from ...agents.output import output_schema_for
 from ...agents.settings import CallModelData, ModelInputData
 from ...core import commands as cm
 from ...core.call_ids import call_id
+from ...core.empty import owned
 from ...core.errors import Conflict, MaxTurnsExceeded, ModelBehaviorError, UserError
 from ...core.items import Item, own_copies, own_copy, without_id
 from ...core.run import Frame
@@ -171,7 +172,7 @@ async def _record(
         if heard is not None and heard < len(frame.items) - len(reading.output):  # messages came in between
             drive.live.copies.forget()
     if end:
-        drive.live.finals[frame.id] = end[0].output
+        owned(drive.live, "finals")[frame.id] = end[0].output
 
 
 def _told(scope: FrameSettings, error: Exception, name: str) -> tuple[str, Counts] | None:

@@ -17,6 +17,7 @@ from ...agents.settings import RunErrorData, RunErrorHandlerInput, handled
 from ...core import commands as cm
 from ...core import events as ev
 from ...core.effects import sent_along
+from ...core.empty import owned
 from ...core.errors import ModelBehaviorError, ModelRefusalError, UserError
 from ...core.events import Report
 from ...core.items import Item, message_text, refusal_text
@@ -61,7 +62,7 @@ async def judge(drive: Drive, frame_id: str) -> None:
         await drive.commit(cm.JudgeFrame(frame_id, final=False, reports=reports))
         return
     await save_session(drive, frame_id)
-    drive.live.finals[frame_id] = answer.value
+    owned(drive.live, "finals")[frame_id] = answer.value
     if frame_id == ev.ROOT:
         await drive.commit(cm.JudgeFrame(frame_id, final=True, output=jsonable(answer.value), reports=reports))
         return
@@ -169,7 +170,7 @@ async def answered(drive: Drive, frame_id: str, kind: str, error: Any) -> None:
     value = answer.final_output
     reports = await concluded(drive, frame, scope, drive.agent(frame.agent), value)
     if not any(report.tripped for report in reports):
-        drive.live.finals[frame_id] = value
+        owned(drive.live, "finals")[frame_id] = value
     said = [_answer_message(value)] if answer.include_in_history else []
     await drive.commit(*unsent(drive, frame), cm.CloseRun(jsonable(value), said, reports))
 

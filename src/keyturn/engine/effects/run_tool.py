@@ -14,6 +14,7 @@ import msgspec
 from ...agents.context import ToolContext
 from ...core import commands as cm
 from ...core.digest import canonical
+from ...core.empty import owned
 from ...core.errors import Conflict
 from ...core.events import Report
 from ...core.gate.opening import Still, still
@@ -277,7 +278,7 @@ async def _finish(drive: Drive, call: Call, tool: Tool, result: RecordedResult, 
         failed = True
     drive.live.objects.pop(call.id, None)
     if not failed and type(result.value) not in _JSON:
-        drive.live.objects[call.id] = item, result.value
+        owned(drive.live, "objects")[call.id] = item, result.value
     saved = context_now(drive.live) if tool.keeps_context else []
     await drive.commit(cm.FinishCall(call.id, item, own, failed, list(result.reports)), *saved)
 

@@ -7,10 +7,12 @@ same-named agents are told apart and the same code finds the same agent again in
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Container, Iterator
 from typing import Any
+from weakref import WeakValueDictionary
 
 from ...agents.agent import Agent
+from ...core.empty import NONE, owned
 from ...core.errors import AgentMissing
 from ...core.nested_agent import nested_agent
 
@@ -18,56 +20,78 @@ from ...core.nested_agent import nested_agent
 class _Agents(dict[str, Agent[Any]]):
     """Agents by path; one that is not there is an error that says so."""
 
+    __slots__ = ("__weakref__",)
+
     def __missing__(self, path: str) -> Agent[Any]:
         raise AgentMissing(path)
+
+
+# By the root's id, of roots that lead to no other agent: the runs of one agent share it, and it goes with the last.
+_lone: WeakValueDictionary[int, _Agents] = WeakValueDictionary()
 
 
 class AgentGraph:
     """Maps the agents that can be reached from one root to their paths."""
 
+    __slots__ = ("_added", "agent", "agent_at", "root")
+
     def __init__(self, root: Agent[Any]) -> None:
         self.root = root
-        self.path_of: dict[int, str] = {}
-        self.agent_at = _Agents()
+        self.agent_at = _walked(root)
         #: Return the agent of a path, or raise `AgentMissing`.
         self.agent: Callable[[str], Agent[Any]] = self.agent_at.__getitem__
         # Agents that no edge leads to: only a callback knew them.
-        self._added: dict[str, Agent[Any]] = {}
-        self._walk()
+        self._added: dict[str, Agent[Any]] = NONE
 
     def renewed(self, root: Agent[Any]) -> AgentGraph:
         """Return the graph of a root as it is now, whose edges may have changed since this one was walked."""
         graph = AgentGraph(root)
         for path, agent in self._added.items():
-            if id(agent) not in graph.path_of and path not in graph.agent_at:
-                graph.path_of[id(agent)] = path
-                graph.agent_at[path] = graph._added[path] = agent
+            if agent not in graph and path not in graph.agent_at:
+                graph._add(path, agent)
         return graph
 
-    def _walk(self) -> None:
-        queue: deque[tuple[str, Agent[Any]]] = deque([(self.root.name, self.root)])
-        while queue:
-            path, agent = queue.popleft()
-            if id(agent) in self.path_of:
-                continue
-            self._name(path, agent)
-            path = self.path_of[id(agent)]
-            queue.extend((f"{path}/{edge}", target) for edge, target in _edges(agent))
-
-    def _name(self, path: str, agent: Agent[Any]) -> None:
-        unique, count = path, 1
-        while unique in self.agent_at:
-            count += 1
-            unique = f"{path}~{count}"
-        self.path_of[id(agent)] = unique
-        self.agent_at[unique] = agent
+    def __contains__(self, agent: object) -> bool:
+        return any(one is agent for one in self.agent_at.values())
 
     def path(self, agent: Agent[Any], near: str = "") -> str:
         """Return the path of an agent; one that only a callback knew is added below `near`."""
-        if id(agent) not in self.path_of:
-            self._name(f"{near or self.root.name}/{agent.name}", agent)
-            self._added[self.path_of[id(agent)]] = agent
-        return self.path_of[id(agent)]
+        if agent not in self:
+            self._add(_unique(f"{near or self.root.name}/{agent.name}", self.agent_at), agent)
+        return next(path for path, one in self.agent_at.items() if one is agent)
+
+    def _add(self, path: str, agent: Agent[Any]) -> None:
+        if not self._added:  # those that were walked may be shared
+            self.agent_at = _Agents(self.agent_at)
+            self.agent = self.agent_at.__getitem__
+        self.agent_at[path] = owned(self, "_added")[path] = agent
+
+
+def _walked(root: Agent[Any]) -> _Agents:
+    found, seen = _Agents(), set[int]()
+    queue: deque[tuple[str, Agent[Any]]] = deque([(root.name, root)])
+    while queue:
+        path, agent = queue.popleft()
+        if id(agent) in seen:
+            continue
+        seen.add(id(agent))
+        path = _unique(path, found)
+        found[path] = agent
+        queue.extend((f"{path}/{edge}", target) for edge, target in _edges(agent))
+    if len(found) > 1:
+        return found
+    known = _lone.setdefault(id(root), found)
+    if known.get(root.name) is not root:
+        known = _lone[id(root)] = found
+    return known
+
+
+def _unique(path: str, taken: Container[str]) -> str:
+    unique, count = path, 1
+    while unique in taken:
+        count += 1
+        unique = f"{path}~{count}"
+    return unique
 
 
 def _edges(agent: Agent[Any]) -> Iterator[tuple[str, Agent[Any]]]:

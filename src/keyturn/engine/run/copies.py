@@ -10,6 +10,7 @@ from collections.abc import Container
 from dataclasses import dataclass, field
 from typing import Any
 
+from ...core.empty import NONE
 from ...core.items import Item, own_copies
 from ...core.run import Frame
 
@@ -27,8 +28,10 @@ class _Kept:
 class Copies:
     """Caches the copies of one run's conversations, by frame and reader."""
 
+    __slots__ = ("_kept",)
+
     def __init__(self) -> None:
-        self._kept: dict[tuple[str, int], _Kept] = {}
+        self._kept: dict[tuple[str, int], _Kept] = NONE
 
     def of(self, reader: Any, frame: Frame, prefix: list[Item] | None, frames: Container[str]) -> list[Item]:
         """Return a frame's conversation for that reader, as a new list of its own items."""
@@ -47,4 +50,4 @@ class Copies:
 
     def forget(self) -> None:
         """Drop all copies: the run is over, or requires a decision."""
-        self._kept.clear()
+        self._kept = NONE

@@ -14,6 +14,7 @@ from typing import Any, ClassVar, NamedTuple, Protocol, cast
 
 from ...agents.context import RunContextWrapper
 from ...core.codec import Log
+from ...core.empty import NONE, owned
 from ...core.events import Report
 from ...core.items import Item, own_copy
 from ...core.people import Decider
@@ -115,7 +116,7 @@ class Attachments(NamedTuple):
     kept: bool
 
 
-@dataclass
+@dataclass(slots=True)
 class OpenRun:
     """Holds one run in this process; `run` is the run as it stands."""
 
@@ -127,12 +128,12 @@ class OpenRun:
     journal: Journal | None = None
     session: Any = None
     policy: Any = None
-    prefixes: dict[str, list[Item]] = field(default_factory=dict[str, list[Item]])
-    finals: dict[str, Any] = field(default_factory=dict[str, Any])
+    prefixes: dict[str, list[Item]] = field(default_factory=lambda: NONE)
+    finals: dict[str, Any] = field(default_factory=lambda: NONE)
     # What calls returned in this process and JSON does not hold as it is, with the result that was recorded of it.
-    objects: dict[str, tuple[Item, Any]] = field(default_factory=dict[str, tuple[Item, Any]])
+    objects: dict[str, tuple[Item, Any]] = field(default_factory=lambda: NONE)
     # What guardrails said in this process, by where they were asked, the newest last.
-    guardrails: dict[str, list[tuple[Report, Any]]] = field(default_factory=dict[str, list[tuple[Report, Any]]])
+    guardrails: dict[str, list[tuple[Report, Any]]] = field(default_factory=lambda: NONE)
     clock: Callable[[], int] = clock_ms
     # Answers for people: their signatures, and their grants; None where nobody here knows them.
     witness: Witness | None = None
@@ -154,7 +155,7 @@ class OpenRun:
 
     def heard(self, on: str, report: Report, result: object) -> Report:
         """Keep what a guardrail said in this process, for whoever asks for results."""
-        self.guardrails.setdefault(on, []).append((report, result))
+        owned(self, "guardrails").setdefault(on, []).append((report, result))
         return report
 
     def said(self, on: str, report: Report) -> Any:

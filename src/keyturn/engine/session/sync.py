@@ -12,6 +12,7 @@ from typing import Any
 
 from ...agents.guardrail import OutputGuardrailBlockedMessageArgs
 from ...core import commands as cm
+from ...core.empty import owned
 from ...core.errors import Conflict, UserError
 from ...core.events import ROOT
 from ...core.items import Item, own_copy, plain_item
@@ -57,7 +58,7 @@ async def opening(
     history = await _history(scope)
     if await _supersede(drive, scope, history, in_turn=in_turn):
         history = await _history(scope)  # others may have written between what was read and what was settled
-    drive.live.prefixes[frame_id] = history
+    owned(drive.live, "prefixes")[frame_id] = history
     callback = scope.config.session_input_callback
     if callback is None:
         return [*range(len(history)), *new], history_address(history)
@@ -168,7 +169,7 @@ async def reopen(drive: Drive, frame: Frame, scope: FrameSettings) -> list[cm.Ru
     if frame.id == ROOT and in_turn(scope, drive.run) and _overtaken(stored, frame, ways, _limit(scope)):
         raise Superseded(WENT_ON)
     held, prefix = _found(stored, frame, ways, known)
-    live.prefixes[frame.id] = prefix
+    owned(live, "prefixes")[frame.id] = prefix
     if held != frame.written:  # a write that seemed to fail had not
         await drive.commit(cm.WroteSession(frame.id, held))
     return []
@@ -178,7 +179,7 @@ async def _taken(drive: Drive, scope: FrameSettings) -> list[cm.RunCommand]:
     """Give a run its first session, in which the whole of it will stand, after what is there already."""
     await own_given(drive.live.journal, scope.session, drive.run.requester, drive.run.about)
     await _supersede(drive, scope, await _history(scope))
-    drive.live.prefixes[ROOT] = []
+    owned(drive.live, "prefixes")[ROOT] = []
     return [cm.WroteSession(ROOT, 0, history_address([]))]
 
 

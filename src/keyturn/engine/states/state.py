@@ -23,6 +23,7 @@ from ...core.states import WAITING
 from ...journal.base import Journal
 from ...models.base import Usage
 from ...policies.grants import Grant
+from ...support.forwarding import forwarded
 from ..facts import decisions
 from ..facts.reaches import reach_of
 from ..facts.values import checked_items, said_items
@@ -52,7 +53,11 @@ class RunState(Generic[TContext, TAgent]):
     []
     """
 
-    __slots__ = ("__weakref__", "_interruptions", "_live", "_position", "_said")
+    __slots__ = ("__weakref__", "_live", "_position", "_said", "_waits")
+
+    # The run that this is a handle on, and how far it had come when this state was made, or last resumed.
+    live: OpenRun = forwarded("_live")
+    position: int = forwarded("_position")
 
     def __init__(
         self,
@@ -68,7 +73,7 @@ class RunState(Generic[TContext, TAgent]):
         self._live = OpenRun(Log(), AgentGraph(cast("Agent[Any]", starting_agent)), wrapped(context))
         self._live.log.run.id, self._live.handed_out = new_id(), True
         self._position = 0
-        self._interruptions: dict[str, ToolApprovalItem] = {}
+        self.settled(list)
         self._said = UndeliveredDecisions(
             start={
                 "input": original_input if isinstance(original_input, str) else checked_items(original_input),
@@ -86,7 +91,7 @@ class RunState(Generic[TContext, TAgent]):
         live.handed_out = True
         state._live, state._position = live, position
         state._said = UndeliveredDecisions()
-        state.settled(interruptions)
+        state.settled(lambda: interruptions)
         for given in list(live.context.decisions):
             if isinstance(given.item, ToolApprovalItem) and given.item.call in state._interruptions:
                 state._take(given)
@@ -112,16 +117,6 @@ class RunState(Generic[TContext, TAgent]):
         return self._live.run.id
 
     @property
-    def live(self) -> OpenRun:
-        """Return the run that this is a handle on."""
-        return self._live
-
-    @property
-    def position(self) -> int:
-        """Return how far the run had come when this state was made, or last resumed."""
-        return self._position
-
-    @property
     def undelivered(self) -> UndeliveredDecisions:
         """Return the decisions given here and not delivered yet."""
         return self._said
@@ -138,9 +133,15 @@ class RunState(Generic[TContext, TAgent]):
         """Record that the run came this far under this state."""
         self._position = position
 
-    def settled(self, interruptions: list[ToolApprovalItem]) -> None:
-        """Return the calls that wait now."""
-        self._interruptions = {item.call: item for item in interruptions}
+    def settled(self, waiting: Callable[[], list[ToolApprovalItem]]) -> None:
+        """Take over the calls that wait now, which are looked up as somebody asks for them."""
+        self._waits: Callable[[], list[ToolApprovalItem]] | dict[str, ToolApprovalItem] = waiting
+
+    @property
+    def _interruptions(self) -> dict[str, ToolApprovalItem]:
+        if callable(self._waits):
+            self._waits = {item.call: item for item in self._waits()}
+        return self._waits
 
     @property
     def usage(self) -> Usage:
@@ -395,6 +396,6 @@ class RunState(Generic[TContext, TAgent]):
         for frame in live.run.frames.values():
             live.graph.agent(frame.agent)
         live.context.usage = Usage.of(live.run.replies, live.run.usage)
-        state = cls.at(live, len(live.log), requests_of(live, await waiting_tools(live)))
+        state = cls.at(live, len(live.log), requests_of(live.run, live.graph, await waiting_tools(live)))
         state._said = said or UndeliveredDecisions()
         return state

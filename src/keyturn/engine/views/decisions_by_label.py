@@ -12,21 +12,26 @@ from ..run.open_run import OpenRun
 _APPROVED = ("approve", "edit", "retry")
 
 
-def decision_on(
-    live: OpenRun, within: str, tool_name: str, label: str, *, until: int | None = None
-) -> tuple[bool | None, str | None]:
-    """Return whether the newest call of that tool and label was approved or rejected, and the words of a rejection.
+class DecisionsByLabel:
+    """Finds decisions in the log of a run, up to `until`, None for all of it.
 
-    `within` is the frame that asks: it knows of its own calls and those below, never of its caller's. `until` is how
-    far the log is read, None for all of it.
+    `within` is the frame that asks: it knows of its own calls and those below, never of its caller's.
     """
-    steps = live.log.steps[:until]
-    calls = [call for call in _labelled(steps, tool_name, label) if call.startswith(f"{within}/")]
-    standing = _standing(steps, calls)
-    decision = next((standing[call] for call in reversed(calls) if call in standing), None)
-    if decision is None:
-        return None, None
-    return decision.verdict in _APPROVED, decision.message
+
+    __slots__ = ("_live", "_until", "_within")
+
+    def __init__(self, live: OpenRun, within: str, until: int | None = None) -> None:
+        self._live, self._within, self._until = live, within, until
+
+    def __call__(self, tool_name: str, label: str) -> tuple[bool | None, str | None]:
+        """Return whether the newest call of that tool and label was approved or rejected, and why it was rejected."""
+        steps = self._live.log.steps[: self._until]
+        calls = [call for call in _labelled(steps, tool_name, label) if call.startswith(f"{self._within}/")]
+        standing = _standing(steps, calls)
+        decision = next((standing[call] for call in reversed(calls) if call in standing), None)
+        if decision is None:
+            return None, None
+        return decision.verdict in _APPROVED, decision.message
 
 
 def asked_as(live: OpenRun, name: str) -> set[str]:

@@ -176,9 +176,8 @@ def approval_item(run: Run, call: Call, agent: Agent[Any], tool: Tool | None) ->
     )
 
 
-def requests_of(live: OpenRun, tools: dict[str, Any]) -> list[ToolApprovalItem]:
+def requests_of(run: Run, graph: AgentGraph, tools: dict[str, Any]) -> list[ToolApprovalItem]:
     """Every waiting call, in the order in which the model made them."""
-    run, graph = live.run, live.graph
     return [approval_item(run, call, graph.agent(call.agent), tools.get(call.id)) for call in waiting_calls(run)]
 
 
