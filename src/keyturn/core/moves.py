@@ -29,8 +29,8 @@ def move(run: Run, call: Call, verb: str) -> None:
     group = GROUPS.get(before)
     target = GROUPS.get(after)
     if group != target:
-        if group is not None:
-            _leave(run, group, call.id)
+        if group is not None and run.groups[group].pop(call.id, None) is not None and not run.groups[group]:
+            run.groups[group] = NONE
         if target is not None:
             _enter(run, target, call)
     if after in READY:
@@ -52,12 +52,6 @@ def _enter(run: Run, group: str, call: Call) -> None:
         members[call.id] = call
     else:
         run.groups[group] = {call.id: call}
-
-
-def _leave(run: Run, group: str, call: str) -> None:
-    members = run.groups[group]
-    if members.pop(call, None) is not None and not members:
-        run.groups[group] = NONE
 
 
 def ask_before_acting(run: Run, call: Call, preview: Preview | None) -> None:
@@ -134,8 +128,12 @@ def _settled(run: Run, call: Call) -> None:
 
 def _pass_barrier(run: Run, frame: Frame) -> None:
     """Give the model, or the agent that judges, the results of a reply in order, now that all calls have one."""
-    done = [run.calls.pop(name) for name in frame.calls]
-    frame.items += [call.item for call in done if call.item is not None]
+    done: list[Call] = []
+    for name in frame.calls:
+        call = run.calls.pop(name)
+        done.append(call)
+        if call.item is not None:
+            frame.items.append(call.item)
     frame.calls = []
     if frame.queued:
         read_in(frame, frame.queued)
@@ -224,7 +222,7 @@ def drop_below(run: Run, frame: str) -> None:
             _take_back(run, call)
         group = GROUPS.get(call.state)
         if group is not None:
-            _leave(run, group, name)
+            run.groups[group].pop(name, None)
     for inner in [name for name in run.frames if is_below(name, frame)]:
         del run.frames[inner]
 

@@ -72,7 +72,11 @@ def _screen_the_rejected(run: Run, frame: Frame, proposals: list[ev.Proposal]) -
 
 def keyed(run: Run, proposals: list[ev.Proposal]) -> list[ev.Proposal]:
     """Give all calls with secrets the key of the first one in the run: equal calls of one run have equal shapes."""
-    key = run.key or next((made.key for made in proposals if made.key), "")
+    key = run.key
+    for made in proposals:
+        key = key or made.key
+    if not key:
+        return proposals
     return [replace(made, key=key) if made.key and made.key != key else made for made in proposals]
 
 

@@ -209,7 +209,8 @@ class Usage:
         self.output_tokens_details = TokenDetails() if output_tokens_details is None else output_tokens_details
         self.total_tokens = total_tokens
         self.replies = [] if replies is None else replies
-        self.replies += [(entry.model, _counts(entry)) for entry in request_usage_entries]
+        if request_usage_entries != ():
+            self.replies += [(entry.model, _counts(entry)) for entry in request_usage_entries]
 
     @property
     def request_usage_entries(self) -> list[RequestUsage]:

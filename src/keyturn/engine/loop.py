@@ -21,7 +21,7 @@ from ..core.policy import StoppedByPolicy
 from ..core.run import Run, unknown_below
 from ..core.states import READY
 from ..support.forwarding import forwarded
-from ..support.user_code import RaisedByUser, contained
+from ..support.user_code import RaisedByUser, contain
 from .driving.drive import Drive
 from .effects.ask_model import ask_model, exhausted, limited
 from .effects.claiming import claim_call, claimable
@@ -54,7 +54,8 @@ class Loop:
         self._failure: Exception | None = None
         self._failing: dict[str, Exception] = {}
         self._task = asyncio.current_task()
-        self._cancels = self._cancelling()
+        # How often somebody had asked the task of this drive to stop.
+        self._cancels = 0 if self._task is None else self._task.cancelling()
 
     async def advance(self) -> None:
         """Move the run until it is finished or only people can move it."""
@@ -89,12 +90,8 @@ class Loop:
 
     def _heed_cancel(self) -> None:
         """Raise a cancellation that code awaited in line may have swallowed."""
-        if self._cancelling() > self._cancels:
+        if self._task is not None and self._task.cancelling() > self._cancels:
             raise asyncio.CancelledError
-
-    def _cancelling(self) -> int:
-        """Return how often somebody asked the task of this drive to stop."""
-        return 0 if self._task is None else self._task.cancelling()
 
     async def _listened(self) -> bool:
         """Let who reads the run's events along catch up; return whether anybody does."""
@@ -149,11 +146,14 @@ class Loop:
             drive.drop_begun(on)  # settled by somebody else since it was found to be done
             return
         try:
-            with contained:  # what user code raised past the seams inside
+            try:
                 if drive.traces is None or do == "return":
                     await PERFORM[do](drive, on)
                 else:
                     await drive.traces.around(effect, partial(PERFORM[do], drive, on))
+            except BaseException as error:  # what user code raised past the seams inside
+                contain(error)
+                raise
         except asyncio.CancelledError:
             raise
         except Exception as error:

@@ -24,7 +24,7 @@ from functools import lru_cache, partial
 from inspect import isawaitable
 from opcode import opmap
 from traceback import TracebackException
-from types import CodeType, GetSetDescriptorType, MemberDescriptorType, TracebackType, new_class
+from types import CodeType, CoroutineType, GetSetDescriptorType, MemberDescriptorType, TracebackType, new_class
 from typing import Any, cast
 
 from ..core.errors import KeyturnError, UserError
@@ -32,6 +32,7 @@ from ..core.errors import KeyturnError, UserError
 # A coroutine cannot raise these, and no class can be one of these and of ours.
 _ALONE = (StopIteration, StopAsyncIteration)
 _RAISE = opmap["RAISE_VARARGS"]
+_kind: Callable[[object], object] = type
 
 
 class RaisedByUser(UserError):
@@ -82,13 +83,20 @@ class Contained:
         return
 
     def __exit__(self, _kind: object, error: BaseException | None, _trace: TracebackType | None) -> None:
-        if error is None:
-            return
-        ordinary = isinstance(error, Exception) and not isinstance(error, _ALONE)
-        if ordinary and _readable(error):
-            return
-        _check_own(error)
-        raise _contained(error, "a callback") from _kept(error)
+        if error is not None:
+            contain(error)
+
+
+def contain(error: BaseException) -> None:
+    """Raise what user code raised as `RaisedByUser`, unless it passes as it is: then whoever caught it raises it on.
+
+    For where each step of a run comes by: a `with` costs two calls where nothing is raised.
+    """
+    ordinary = isinstance(error, Exception) and not isinstance(error, _ALONE)
+    if ordinary and _readable(error):
+        return
+    _check_own(error)
+    raise _contained(error, "a callback") from _kept(error)
 
 
 #: The seam, for a callback whose answer is awaited, iterated or entered in more than one step.
@@ -140,9 +148,12 @@ async def answer_of(function: Callable[..., Any], *args: Any, **given: Any) -> A
     >>> asyncio.run(answer_of(max, 1, 2))
     2
     """
-    with contained:
-        answer = function(*args, **given)
-        return await answer if isawaitable(answer) else answer
+    try:
+        answer: Any = function(*args, **given)
+        return await answer if _kind(answer) is CoroutineType or isawaitable(answer) else answer
+    except BaseException as error:
+        contain(error)
+        raise
 
 
 async def awaited(answer: object) -> Any:

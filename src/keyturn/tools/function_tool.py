@@ -133,7 +133,7 @@ class FunctionTool(Tool):
 
     def prepare(self, item: Mapping[str, Any]) -> Prepared:
         """Validate the model's arguments by the function's signature; of a hand-made tool, take any JSON object."""
-        text = cast("str", item.get("arguments") or "")
+        text: str = item.get("arguments") or ""
         if self._schema is not None:
             frozen = self._schema.freeze(text)
             return Prepared(text if frozen.exact else frozen.text)

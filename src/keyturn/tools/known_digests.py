@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Container, Iterator, Mapping
+from collections.abc import Collection, Iterator, Mapping
 from typing import Any
 
 from ..support.marking import under_older_keys
@@ -11,12 +11,13 @@ from .base import Tool, tool_digest
 
 def is_tool(tool: Tool, call: Mapping[str, Any], known: str) -> bool:
     """Return whether a recorded digest is that of a tool as it is now."""
-    return known_as(tool, call, tool_digest(tool, call), (known,)) == known
+    now = tool_digest(tool, call)
+    return now == known or known in older_digests(tool, call)
 
 
-def known_as(tool: Tool, call: Mapping[str, Any], now: str, known: Container[str]) -> str:
+def known_as(tool: Tool, call: Mapping[str, Any], now: str, known: Collection[str]) -> str:
     """Return the digest under which a tool is known, else the one that it has now."""
-    if now in known:
+    if not known or now in known:
         return now
     return next((each for each in older_digests(tool, call) if each in known), now)
 

@@ -172,6 +172,8 @@ class Drive(Writer):
     def judged_by(self, call: Call, policies: tuple[Any, ...]) -> bool:
         """Return whether these very policies were asked about a call, as they are now."""
         asked = self._judges.get(call.id, ())
+        if not policies:
+            return not asked
         return len(asked) == len(policies) and all(one is other for one, other in zip(asked, policies, strict=True))
 
     def begin_call(self, call_id: str, place: Place) -> None:

@@ -134,7 +134,7 @@ class Writer:
         now = self.clock()
         events = self._decide(commands, now)
         if events:
-            self._appended(self._made(now, events))
+            self._appended(ev.Step(now, events) if self.traces is None else self.traces.step(now, events))
         return Written(events)
 
     async def _append_there(self, commands: tuple[cm.RunCommand, ...]) -> Written:
@@ -146,7 +146,7 @@ class Writer:
             events = self._decide(commands, now)
             if not events:
                 return Written(events)
-            made = self._made(now, events)
+            made = ev.Step(now, events) if self.traces is None else self.traces.step(now, events)
             try:
                 line = self._sealed(made)
                 rows = changes(log.run, self.open, events, log.steps[0].at if log.steps else now)
@@ -204,9 +204,6 @@ class Writer:
                 self.log.refold()
             raise
         return events
-
-    def _made(self, now: int, events: list[ev.AnyEvent]) -> ev.Step:
-        return ev.Step(now, events) if self.traces is None else self.traces.step(now, events)
 
     def _appended(self, made: ev.Step, line: bytes | None = None) -> None:
         self.log.append(made, line)

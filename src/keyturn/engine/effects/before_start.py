@@ -59,7 +59,7 @@ def before_start(drive: Drive, scope: FrameSettings, call: Call, tool: Tool) -> 
         first.append("tool")
     if outgrown(drive.run, call, tool):
         first.append("terms")
-    if takes_proof(terms_of(call, tool)):
+    if (terms := terms_of(call, tool)) and takes_proof(terms):
         first.append("proof")
     if _known(drive, _granted_by(call)) is not None:
         first.append("grant")
@@ -103,6 +103,8 @@ def terms_of(call: Call, tool: Tool | None) -> list[Approval]:
     own = None if tool is None else tool.approval
     if own is not None and escalated_from(own, call.terms):
         own = None
+    if own is None and call.terms is None:
+        return []
     return [terms for terms in dict.fromkeys((call.terms, own)) if terms is not None]
 
 

@@ -36,6 +36,8 @@ _PAGE = 200
 
 async def borrow_for_reply(drive: Drive, reading: ReplyReading) -> list[cm.BorrowGrant]:
     """Return what the calls of a reply borrow that are known to ask; each tool is named as the grants name it."""
+    if drive.journal is None:  # nobody else's are known
+        return []
     frame = reading.frame
     if others := reading.other_names():
         rows = [row async for page in _open_grants(drive, frame.agent) for row in page if not row.damaged]

@@ -23,7 +23,7 @@ from ...core.moves import asked_on
 from ...core.preview import Json, Preview
 from ...core.run import Call
 from ...support.threads import Place, place_of
-from ...support.user_code import answer_of, as_user_error, class_name, contained, raised_by
+from ...support.user_code import answer_of, as_user_error, class_name, contain, raised_by
 from ...tools.base import (
     TOOL_CHANGED,
     TOOL_FAILED,
@@ -189,8 +189,12 @@ async def _invoke(drive: Drive, scope: FrameSettings, call: Call, tool: Tool, co
     try:
         if not is_tool(tool, call.raw, call.proposal.tool):  # it changed while the call stood in a hook, say
             raise ToolProblem(TOOL_CHANGED)
-        with contained, place.given():
-            value = await tool.invoke(context, Prepared(call.text))
+        try:
+            with place.given():
+                value = await tool.invoke(context, Prepared(call.text))
+        except BaseException as error:
+            contain(error)
+            raise
     except Asking as asking:
         value = asking.needs
     except OutcomeUnknown as unknown:
@@ -266,10 +270,13 @@ async def _told(
 
 async def _finish(drive: Drive, call: Call, tool: Tool, result: RecordedResult, *, failed: bool) -> None:
     try:
-        with contained:  # a value of the user's writes itself
+        try:  # a value of the user's writes itself
             item = item_of(call, tool, result)
             own = kept(result.value)
             _check_recordable(item)
+        except BaseException as error:
+            contain(error)
+            raise
     except Exception as error:  # what cannot be recorded is told, not lost: the effect has happened
         logger.warning("%r ran, and its result is lost, it could not be recorded: %s", tool.name, error_words(error))
         text = f"The tool ran, but its result could not be recorded ({class_name(error)})."

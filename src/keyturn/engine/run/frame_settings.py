@@ -91,7 +91,10 @@ class FrameSettings:
     @property
     def judges(self) -> tuple[Any, ...]:
         """Return the policies, each with the rules that hold in it now where those may be replaced."""
-        return tuple(part for policy in self.policies for part in (policy, *getattr(policy, "rules_now", ())))
+        policies = self.policies
+        if not policies:
+            return policies
+        return tuple(part for policy in policies for part in (policy, *getattr(policy, "rules_now", ())))
 
     @property
     def policy(self) -> Any:
@@ -100,7 +103,7 @@ class FrameSettings:
 
     def _stated(self) -> tuple[Any, ...]:
         above = () if self.outer is None else self.outer._stated()
-        own = self.policy
+        own = self.config.policy if self.policy_of is None else self.policy_of()
         return above if own is None or any(own is policy for policy in above) else (*above, own)
 
     def carry(self, agent: Agent[Any]) -> None:
@@ -181,7 +184,10 @@ class Toolset:
     @property
     def renamed(self) -> bool:
         """Return whether a tool has another name by now than the one under which it is found here."""
-        return any(key[1] not in _names(tool) for key, tool in self.by_key.items())
+        for key, tool in self.by_key.items():  # noqa: SIM110  # once a turn: a loop is half a generator
+            if key[1] != tool.name and key[1] not in _names(tool):
+                return True
+        return False
 
     def _add(self, tool: Tool) -> None:
         named = tool.name if tool.call_field is None else getattr(tool, tool.call_field)

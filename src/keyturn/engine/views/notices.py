@@ -14,6 +14,9 @@ from ...core.gate.reviews import review_name
 from ...core.run import Call, Review, Run, request_id
 from ...journal.rows import Closing, Notice
 
+#: What is told of a step beside the requests that it opens and closes.
+TELLING = (ev.ReviewAsked, ev.CallLooked, ev.ExpiryNear, ev.GrantRevoked, ev.ApprovalWithdrawn, ev.CallDecided)
+
 
 def notices_of(run: Run, opened: list[Call], closed: dict[str, Closing], events: list[ev.AnyEvent]) -> list[Notice]:
     """Return the notices of a step that was just folded; `opened` and `closed` are its requests, by call."""

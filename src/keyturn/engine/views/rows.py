@@ -22,10 +22,10 @@ from ...core.request import request_of, review_of
 from ...core.run import Call, Run, new_run
 from ...core.states import OVER
 from ...journal.base import Journal
-from ...journal.rows import Changes, Closing, GrantRow, RequestRow, RunRow, Tally, summed
+from ...journal.rows import Changes, Closing, GrantRow, Notice, RequestRow, RunRow, Tally, summed
 from ..run.about import session_name
 from ..run.log_cache import log_in
-from .notices import created_all, notices_of, review_created
+from .notices import TELLING, created_all, notices_of, review_created
 from .tallies import OpenRequest, tallies
 
 # After these a call may have begun to wait; after those it waits no longer, and it is named; after these any may not.
@@ -34,6 +34,7 @@ _OPENING = (ev.CallScreened, ev.CallNeeds, ev.CallLost, ev.CallAskedAgain, ev.Ca
 _VOTES = (ev.VoteCast, ev.VoteWithdrawn)
 _QUIET = frozenset((ev.VoteWithdrawn, ev.CallMarked, ev.CallLooked, ev.ReviewGiven, ev.GrantLent, ev.GrantRevoked))
 _SWEEPING = frozenset((ev.FrameClosed, ev.RunCancelled))
+_GRANTING = (ev.GrantGiven, ev.GrantUsed, ev.GrantLent)
 
 
 def run_row(run: Run, started_at: int) -> RunRow:
@@ -59,19 +60,27 @@ def opened_by(run: Run, events: list[ev.AnyEvent]) -> list[Call]:
 
 def changes(run: Run, open: Mapping[str, OpenRequest], events: list[ev.AnyEvent], started_at: int) -> Changes:
     """Return the row changes of a step that was just folded; `open` holds the open requests by call."""
-    closed = _closed(run, open, events)
+    kinds = frozenset(map(type, events))  # of most steps, nothing but the run's own row
+    closed = _closed(run, open, events) if open else {}
     waits = opened_by(run, events)
-    opened = [RequestRow.of(request_of(run, call)) for call in waits]
-    told = notices_of(run, [] if run.status in OVER else waits, closed, events)
-    if run.status in OVER:  # what was in flight is in doubt for good: it is shown, and nobody can settle it any more
+    opened = [RequestRow.of(request_of(run, call)) for call in waits] if waits else []
+    told: list[Notice] = []
+    if waits or closed or not kinds.isdisjoint(TELLING):
+        told = notices_of(run, [] if run.status in OVER else waits, closed, events)
+    if (
+        opened and run.status in OVER
+    ):  # what was in flight is in doubt for good: it is shown, and nobody can settle it any more
         opened = [msgspec.structs.replace(row, state="void", closed_at=run.now) for row in opened]
-    asked = dict.fromkeys(event.call for event in events if isinstance(event, ev.ReviewAsked))
-    opened += [RequestRow.of(review_of(run, run.reviews[call])) for call in asked]
-    revoked = [event.grant for event in events if isinstance(event, ev.GrantRevoked)]
-    quiet = _QUIET.issuperset(map(type, events))
-    counted = tallies(run, open, events, closed)
+    if ev.ReviewAsked in kinds:
+        asked = dict.fromkeys(event.call for event in events if isinstance(event, ev.ReviewAsked))
+        opened += [RequestRow.of(review_of(run, run.reviews[call])) for call in asked]
+    revoked: list[str] = []
+    if ev.GrantRevoked in kinds:
+        revoked = [event.grant for event in events if isinstance(event, ev.GrantRevoked)]
+    granted = [] if kinds.isdisjoint(_GRANTING) else _grants(run, events)
+    counted = tallies(run, open, events, closed) if open else []
     row, ends = run_row(run, started_at), list(closed.values())
-    return Changes(row, opened, ends, _grants(run, events), revoked, told, quiet, counted, session_name(run.about))
+    return Changes(row, opened, ends, granted, revoked, told, kinds <= _QUIET, counted, session_name(run.about))
 
 
 def open_after(open: dict[str, OpenRequest], made: Changes) -> dict[str, OpenRequest]:
@@ -128,8 +137,6 @@ async def rows_in(journal: Journal, run: str) -> Changes:
 def _closed(run: Run, open: Mapping[str, OpenRequest], events: list[ev.AnyEvent]) -> dict[str, Closing]:
     """Return the requests that wait no longer, by call, with the verdict that closed them."""
     closed = dict[str, Closing]()
-    if not open:
-        return closed
     for event in events:
         call = _named(event)
         if call is None or call not in open or call in closed:

@@ -19,7 +19,7 @@ from ...core.errors import BadJson, UserError
 from ...core.exact_text import is_exact
 from ...core.immutable import immutable
 from ...core.strict import JsonValue, parse
-from ...support.user_code import contained
+from ...support.user_code import contain, contained
 from ..base import InvalidArguments, ToolProblem
 from .docstrings import Docstring, DocstringStyle, read_docstring
 from .parameters import Parameters, build_parameters
@@ -108,8 +108,11 @@ class FunctionSchema:
         if type(given) is not dict:
             raise self._invalid(f"they must be a JSON object, not {_kind(given)}")
         try:
-            with contained:
+            try:
                 params = self._show(self._read(text or "{}"))
+            except BaseException as error:
+                contain(error)
+                raise
             frozen = canonical(params)
         except Exception as error:
             raise self._refused(error) from cause(error)
@@ -126,9 +129,12 @@ class FunctionSchema:
         would run is not what was decided on.
         """
         try:
-            with contained:
+            try:
                 made = self._read(text)
                 moved = self._runs_code and canonical(self._show(made)) != canonical(parse(text))
+            except BaseException as error:
+                contain(error)
+                raise
             values: dict[str, Any] = made.__dict__
         except Exception as error:
             raise self._refused(error) from cause(error)
