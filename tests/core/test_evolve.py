@@ -54,13 +54,13 @@ def test_a_new_run_shares_nothing_with_another() -> None:
 
 def test_what_all_runs_share_stays_empty() -> None:
     with pytest.raises(TypeError, match="shared"):
-        new_run().decided["x"] = asked().call()  # type: ignore[assignment]
+        new_run().named["x"] = "digest"
     with pytest.raises(TypeError, match="shared"):
         new_run().groups["wait"]["x"] = asked().call()
     for change in ("append", "extend", "insert"):
         with pytest.raises(TypeError, match="shared"):
             getattr(new_run().let, change)(None)
-    assert (new_run().decided, new_run().let) == ({}, [])
+    assert (new_run().named, new_run().let) == ({}, [])
 
 
 # ------------------------------------------------------------------------------------------------------------ turns

@@ -224,7 +224,7 @@ class Execution:
         if self._sink is not None:
             for item in requests_of(self.run, self.live.graph, self._tools):  # a listener may edit what it hears
                 self._sink(ApprovalRequestedStreamEvent(item))
-        self.state.settled(result.waiting)
+        self.state.settled(result)
         return result
 
     async def _look_up_tools(self) -> None:
@@ -287,7 +287,7 @@ class Execution:
             logger.debug("tools of run %s are not found after %s", self.run.id, error_words(other))
         try:
             error.run_data = self.result()  # type: ignore[attr-defined]  # every error tells how far the run came
-            self.state.settled(self.result().waiting)
+            self.state.settled(self.result())
         except Exception as other:  # an exception that takes no attributes, or a run that is not there yet
             logger.debug("%s goes without run_data: %s", type(error).__name__, error_words(other))
 

@@ -28,6 +28,7 @@ from .effects.claiming import claim_call, claimable
 from .effects.input_guardrails import guard, tripped
 from .effects.judge import judge
 from .effects.nested_frames import close_failed
+from .effects.proposals import AT_A_TIME
 from .effects.provider_calls import run_at_provider
 from .effects.quotas import return_owed
 from .effects.recover import lose_started
@@ -120,9 +121,13 @@ class Loop:
         return effects
 
     async def _together(self, todo: list[Effect]) -> None:
-        for effect in todo:
+        for begun, effect in enumerate(todo, 1):
             job = self._jobs[effect] = asyncio.ensure_future(self._perform(effect))
             job.add_done_callback(partial(self._ended, effect))
+            if begun % AT_A_TIME == 0:
+                await asyncio.sleep(0)
+                if "failed" in self.drive.stops:
+                    break
         if not self._done:
             await self.drive.sleep()
         done, self._done = self._done, []

@@ -128,10 +128,6 @@ class RunResult:
             self._asks = [] if self._finished else requests_of(self._run, self._graph, dict(self._tools))
         return self._asks
 
-    def waiting(self) -> list[ToolApprovalItem]:
-        """Return the same, for a state that may be asked for it."""
-        return self.interruptions
-
     @property
     def run_id(self) -> str:
         """Return the run's id."""

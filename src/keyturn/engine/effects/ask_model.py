@@ -94,7 +94,7 @@ async def _ask(
         for hooks in listeners:
             with raised_by("on_llm_end of the hooks"):
                 await hooks.on_llm_end(scope.context, agent, replace(response, output=own_copy(response.output)))
-        reading = ReplyReading(drive, frame, toolset).read(response)
+        reading = await ReplyReading(drive, frame, toolset).read(response)
         await _record(drive, scope, reading, response, used[1], heard, calls=calls)
     except Exception as error:
         # Of a store that failed nobody knows whether it holds the reply.
@@ -120,7 +120,8 @@ async def hear(
         if frame is None:
             raise Conflict("this conversation is over; nothing more is said in it")
         agent, turn = by or frame.agent, frame.turn
-        reading = ReplyReading(drive, frame, await drive.toolset(frame, fresh=calls, of=agent)).read(response)
+        toolset = await drive.toolset(frame, fresh=calls, of=agent)
+        reading = await ReplyReading(drive, frame, toolset).read(response)
         try:
             await _record(drive, scope, reading, response, counts, heard, agent)
         except Conflict:

@@ -6,6 +6,7 @@ misbehaviour, found before anything is recorded. Arguments that a tool refuses n
 
 from __future__ import annotations
 
+import asyncio
 import json
 from collections.abc import Container, Mapping
 from typing import Any
@@ -27,6 +28,9 @@ from ..run.frame_settings import FrameSettings, Toolset
 _EPHEMERAL = ("id", "status", "provider_data")
 
 
+#: How many calls of a reply are read, or begun, before others of the event loop have their turn.
+AT_A_TIME = 32
+
 _HANDED_OVER = (
     "Not sent, and not executed: the same reply hands the conversation over to another agent. Make the request alone."
 )
@@ -44,8 +48,8 @@ class ReplyReading:
         self._scope = drive.scope(frame.id)
         self._seen: dict[str, Item] = {}
 
-    def read(self, response: ModelResponse) -> ReplyReading:
-        """Read the reply's items in order."""
+    async def read(self, response: ModelResponse) -> ReplyReading:
+        """Read the reply's items in order; one of many calls lets others work meanwhile."""
         for raw in response.output:
             if wrong := wrong_in(raw) or _of_others(raw):
                 raise ModelBehaviorError(f"an item of the model's reply {wrong}; nothing of it was used")
@@ -61,6 +65,8 @@ class ReplyReading:
                 self._seen[label] = own
                 self._check_room()
                 self._call(raw, label)
+                if len(self._seen) % AT_A_TIME == 0:
+                    await asyncio.sleep(0)
         if self.frame.barrier and any(made.last and made.refused is None for made in self.proposals):
             self.proposals = [self._not_sent(made) if made.by_provider else made for made in self.proposals]
         return self

@@ -34,7 +34,7 @@ from ..run.log_cache import keep
 from ..run.new_ids import new_id
 from ..run.open_run import OpenRun, wrapped
 from ..views.items import ToolApprovalItem
-from ..views.projection import requests_of, used
+from ..views.projection import Interrupted, requests_of, used
 from .blob import MAX_BYTES, Blob, from_text, pack, to_text
 from .context_data import dump_context
 from .loading import ContextOptions, LoadOptions, checked_journal, found, open_saved, waiting_tools
@@ -73,7 +73,7 @@ class RunState(Generic[TContext, TAgent]):
         self._live = OpenRun(Log(), AgentGraph(cast("Agent[Any]", starting_agent)), wrapped(context))
         self._live.log.run.id, self._live.handed_out = new_id(), True
         self._position = 0
-        self.settled(list)
+        self._waits = {}
         self._said = UndeliveredDecisions(
             start={
                 "input": original_input if isinstance(original_input, str) else checked_items(original_input),
@@ -91,7 +91,7 @@ class RunState(Generic[TContext, TAgent]):
         live.handed_out = True
         state._live, state._position = live, position
         state._said = UndeliveredDecisions()
-        state.settled(lambda: interruptions)
+        state._waits = {item.call: item for item in interruptions}
         for given in list(live.context.decisions):
             if isinstance(given.item, ToolApprovalItem) and given.item.call in state._interruptions:
                 state._take(given)
@@ -133,14 +133,14 @@ class RunState(Generic[TContext, TAgent]):
         """Record that the run came this far under this state."""
         self._position = position
 
-    def settled(self, waiting: Callable[[], list[ToolApprovalItem]]) -> None:
-        """Take over the calls that wait now, which are looked up as somebody asks for them."""
-        self._waits: Callable[[], list[ToolApprovalItem]] | dict[str, ToolApprovalItem] = waiting
+    def settled(self, result: Interrupted) -> None:
+        """Take over the calls that wait as of a result, which makes their items as somebody asks for them."""
+        self._waits: Interrupted | dict[str, ToolApprovalItem] = result
 
     @property
     def _interruptions(self) -> dict[str, ToolApprovalItem]:
-        if callable(self._waits):
-            self._waits = {item.call: item for item in self._waits()}
+        if not isinstance(self._waits, dict):
+            self._waits = {item.call: item for item in self._waits.interruptions}
         return self._waits
 
     @property

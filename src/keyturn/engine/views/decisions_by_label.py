@@ -21,7 +21,8 @@ class DecisionsByLabel:
     __slots__ = ("_live", "_until", "_within")
 
     def __init__(self, live: OpenRun, within: str, until: int | None = None) -> None:
-        self._live, self._within, self._until = live, within, until
+        self._live = live
+        self._within, self._until = within, until
 
     def __call__(self, tool_name: str, label: str) -> tuple[bool | None, str | None]:
         """Return whether the newest call of that tool and label was approved or rejected, and why it was rejected."""

@@ -7,7 +7,7 @@ result see the same run with the same code.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable
-from typing import Any
+from typing import Any, Protocol
 
 from ...agents.agent import Agent
 from ...agents.guardrail import GuardrailFunctionOutput, InputGuardrailResult, OutputGuardrailResult
@@ -174,6 +174,15 @@ def approval_item(run: Run, call: Call, agent: Agent[Any], tool: Tool | None) ->
         text=call.text,
         tool=tool,
     )
+
+
+class Interrupted(Protocol):
+    """Has items for the calls that wait."""
+
+    @property
+    def interruptions(self) -> list[ToolApprovalItem]:
+        """Return them, in the order in which the model made the calls."""
+        ...
 
 
 def requests_of(run: Run, graph: AgentGraph, tools: dict[str, Any]) -> list[ToolApprovalItem]:

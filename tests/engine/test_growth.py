@@ -1,0 +1,83 @@
+"""What a run costs grows with what it does, and no long reply keeps others of the event loop waiting: counted in calls.
+
+Calls of Python functions do not depend on the machine; a microsecond each, and a tenth more, is what they take.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import sys
+from collections.abc import Coroutine
+from typing import Any
+
+from benchmarks.script import Script
+from benchmarks.subjects.keyturn import Driver
+from keyturn import Runner, RunResult
+from keyturn.engine.run import log_cache
+from tests.waiting import turns_of_the_loop
+
+# 50 ms of a slow machine.
+MOST_AT_A_TIME = 35_000
+
+
+async def counted(work: Coroutine[Any, Any, Any]) -> tuple[Any, int, int]:
+    """Do it; return its result, how many calls it took, and the most of them without a turn for anybody else."""
+    counts = [0]
+
+    def seen(_frame: object, event: str, _about: object) -> None:
+        counts[-1] += event == "call"
+
+    async def others() -> None:
+        while True:
+            counts.append(0)
+            await turns_of_the_loop(1)
+
+    beside = asyncio.ensure_future(others())
+    before = sys.getprofile()
+    sys.setprofile(seen)
+    try:
+        result = await work
+    finally:
+        sys.setprofile(before)
+        beside.cancel()
+    return result, sum(counts), max(counts)
+
+
+async def items_of(result: RunResult) -> int:
+    """Read what a run produced."""
+    return len(result.new_items)
+
+
+async def test_a_turn_costs_the_same_however_many_there_were() -> None:
+    async def turns(many: int) -> int:
+        _, calls, _ = await counted(Driver(Script([["noop"]] * many + [[]])).start())
+        return calls
+
+    await turns(1)  # makes what is made once
+    few, some, many = [await turns(number) for number in (20, 120, 1_020)]
+    assert (many - some) / 900 <= 1.02 * (some - few) / 100
+
+
+async def test_a_run_of_many_calls_loads_shows_and_resumes_in_time_linear_in_them() -> None:
+    async def rest(many: int) -> int:
+        driver = Driver(Script([["noop"]] * (many - 1) + [["gated"], []]))
+        text = driver.save(await driver.start())
+        log_cache.forget()
+        state, loaded, _ = await counted(driver.load(text))
+        state.approve(state.get_interruptions()[0])
+        done, resumed, _ = await counted(Runner.run(driver.agent, state))
+        shown, show, _ = await counted(items_of(done))
+        assert shown > many
+        return loaded + resumed + show
+
+    await rest(1)
+    few, some, many = [await rest(number) for number in (50, 250, 2_050)]
+    assert (many - some) / 1_800 <= 1.02 * (some - few) / 200
+
+
+async def test_a_reply_of_a_thousand_calls_holds_nobody_up() -> None:
+    for tool in ("noop", "gated"):
+        driver = Driver(Script([[tool] * 1_000, []]))
+        result, calls, most = await counted(driver.start())
+        assert driver.pending(result) == (0 if tool == "noop" else 1_000)
+        assert most < MOST_AT_A_TIME, f"{most:,} of {calls:,} calls at a time ({tool})"
