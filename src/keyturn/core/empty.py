@@ -13,6 +13,8 @@ def _refuse(*_given: object) -> NoReturn:
 
 
 class _EmptyDict(dict[Any, Any]):
+    """Refuses whatever would put something in."""
+
     __slots__ = ()
     __setitem__ = __ior__ = setdefault = update = _refuse  # type: ignore[assignment]  # nothing is ever in it
 
@@ -21,6 +23,8 @@ class _EmptyDict(dict[Any, Any]):
 
 
 class _EmptyList(list[Any]):
+    """Refuses whatever would put something in."""
+
     __slots__ = ()
     __iadd__ = append = extend = insert = _refuse
 

@@ -20,7 +20,6 @@ from .beside_events import ReviewAsked as ReviewAsked
 from .beside_events import ReviewGiven as ReviewGiven
 from .beside_events import VoteWithdrawn as VoteWithdrawn
 from .call_ids import ROOT as ROOT
-from .empty import NONE
 from .items import Item
 from .people import Decider
 from .policy import Action, Approval, Verdict
@@ -398,4 +397,4 @@ class Step(
 
     at: int
     events: list[AnyEvent]
-    spans: dict[str, str] = NONE
+    spans: dict[str, str] = {}
