@@ -228,8 +228,15 @@ async def test_a_lost_reader_in_a_journal_leaves_the_run_to_whoever_takes_it_up(
 async def test_a_timeout_around_a_reader_stops_its_run(world: World) -> None:
     slow = Slow(idempotent=True)
     stream = Runner.run_streamed(slow.agent, "go")
+    begins = asyncio.ensure_future(slow.began.wait())
+
+    async def in_time() -> None:
+        async with asyncio.timeout(None) as limit:
+            begins.add_done_callback(lambda _: limit.reschedule(0))  # the time is up as the tool works
+            await read(stream)
+
     with pytest.raises(TimeoutError):
-        await asyncio.wait_for(read(stream), 0.05)
+        await in_time()
     await until(stream.run_loop_task.done)
     assert (await plain(slow.agent, stream.to_state())).final_output == "done"
 
