@@ -17,8 +17,7 @@ from . import events as ev
 from .beside_events import ReviewWhy
 from .call_ids import is_below
 from .digest import bound_words, canonical, keyed_digest
-from .empty import NONE, NOTHING_YET
-from .items import Item
+from .items import NONE, NOTHING_YET, Item
 from .people import Decider
 from .policy import Approval
 from .preview import Preview

@@ -14,11 +14,10 @@ import msgspec
 from ...agents.context import ToolContext
 from ...core import commands as cm
 from ...core.digest import canonical
-from ...core.empty import owned
 from ...core.errors import Conflict
 from ...core.events import Report
 from ...core.gate.opening import Still, still
-from ...core.items import Item, own_copy
+from ...core.items import Item, own_copy, owned
 from ...core.moves import asked_on
 from ...core.preview import Json, Preview
 from ...core.run import Call

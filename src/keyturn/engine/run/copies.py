@@ -10,8 +10,7 @@ from collections.abc import Container
 from dataclasses import dataclass, field
 from typing import Any
 
-from ...core.empty import NONE
-from ...core.items import Item, own_copies
+from ...core.items import NONE, Item, own_copies
 from ...core.run import Frame
 
 

@@ -14,9 +14,8 @@ from typing import Any, ClassVar, NamedTuple, Protocol, cast
 
 from ...agents.context import RunContextWrapper
 from ...core.codec import Log
-from ...core.empty import NONE, owned
 from ...core.events import Report
-from ...core.items import Item, own_copy
+from ...core.items import NONE, Item, own_copy, owned
 from ...core.people import Decider
 from ...core.policy import Approval
 from ...core.run import Call, Run
