@@ -55,7 +55,6 @@ class RunState(Generic[TContext, TAgent]):
 
     __slots__ = ("__weakref__", "_live", "_position", "_said", "_waits")
 
-    # The run that this is a handle on, and how far it had come when this state was made, or last resumed.
     live: OpenRun = forwarded("_live")
     position: int = forwarded("_position")
 
