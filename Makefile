@@ -31,7 +31,7 @@ define quietly
 endef
 
 .DEFAULT_GOAL := help
-.PHONY: help setup demo test check lint types imports shape format kinds previews pictures probes strings site package bench bench-peers sweep mutants pace pile recovery first-decision trials costs simulate explore crash race rot forge signatures deep-peers leaks audit-trial published lock clean distclean
+.PHONY: help setup demo test check lint types imports shape format kinds previews pictures probes strings site package bench bench-peers sweep mutants pace pile recovery first-decision trials costs simulate explore crash race rot forge signatures deep-peers leaks audit-trial published coding-agents lock clean distclean
 
 help: ## Show this list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-12s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -175,6 +175,9 @@ recovery: $(VENV)/.ready ## Kill -9 with all that many runs in flight: how long 
 
 mutants: $(VENV)/.ready ## Break the gate on purpose, law by law, and see each broken build caught: ARGS=--whole
 	@$(BIN)/python -m trials.mutants $(ARGS)
+
+coding-agents: ## The coding agents that the hooks are tried with, from npm: then pytest tests/hooks runs them
+	@mkdir -p $(VENV)/agents && cp tests/hooks/package.json $(VENV)/agents/ && cd $(VENV)/agents && npm install --no-audit --no-fund --no-package-lock --silent
 
 SEEDS   ?= 1000
 FROM    ?= 0

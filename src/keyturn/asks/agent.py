@@ -20,7 +20,7 @@ from ..core.strict import parse
 from ..models.base import Model, ModelResponse
 from ..tools.base import InvalidArguments, Prepared, Tool, ToolProblem, redacts
 from .ask import Ask, AskedBy
-from .shown import preview_of
+from .shown import preview_of, source_of
 
 _ALONE = "an ExternalAgent runs what external callers ask: use App.asks, the API or @gated, and not Runner.run"
 
@@ -40,6 +40,7 @@ class ExternalTool(Tool):
 
     kind = "external_function"
     claimed = True
+    _source = ""
     announced = False
 
     def __init__(self, spec: Mapping[str, Any]) -> None:
@@ -56,6 +57,7 @@ class ExternalTool(Tool):
         made.risk = ask.risk
         made.secrets = ask.secrets
         made.editable = ask.editable
+        made._source = source_of(ask.context)
         return made
 
     def spec(self) -> dict[str, Any]:
@@ -78,7 +80,7 @@ class ExternalTool(Tool):
     @redacts
     def preview(self, params: Any) -> Preview:
         """Return what people are shown: the arguments, by their shape."""
-        return preview_of(params, self.secrets)
+        return preview_of(params, self.secrets, self._source)
 
     async def invoke(self, context: Any, prepared: Prepared) -> Any:
         """Refuse: the caller that asked carries it out."""

@@ -32,7 +32,8 @@ class Ask(msgspec.Struct, frozen=True, omit_defaults=True, kw_only=True, forbid_
     refused. `server` and `description` say where the tool is from and what it does; a changed description is another
     tool. `reasoning` is what the caller's model wrote, `context` where the request comes from: framework, host, folder.
 
-    `terms` are the caller's wishes. A policy may add to them and takes nothing away.
+    `terms` are the caller's wishes. A policy may add to them and takes nothing away; terms that state times alone apply
+    where people are asked.
 
     >>> Ask(key="order-7", tool="refund", arguments='{"amount": 5}').arguments
     '{"amount": 5}'

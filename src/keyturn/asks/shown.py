@@ -5,13 +5,18 @@ The preview is made of the arguments alone, and shows all of them: nothing of it
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Any, cast
 
-from ..core.preview import Block, Command, Diff, Json, Preview, redact
+from ..core.preview import Block, Command, Diff, Json, Preview, Text, redact
+
+#: The label of where a request comes from.
+SOURCE = "requested from, as the caller states it"
+_LONGEST = 1_000
 
 
-def preview_of(params: Any, secrets: tuple[str, ...]) -> Preview:
-    """Return what people are shown of arguments.
+def preview_of(params: Any, secrets: tuple[str, ...], source: str = "") -> Preview:
+    """Return what people are shown of arguments, and last where the caller says that the request comes from.
 
     >>> preview_of({"command": "make", "timeout": 5}, ()).blocks
     (Command(command='make', cwd='', label=''), Json(value={'timeout': 5}, label=''))
@@ -20,16 +25,31 @@ def preview_of(params: Any, secrets: tuple[str, ...]) -> Preview:
     >>> preview_of([1], ()).blocks
     (Json(value=[1], label=''),)
     """
-    shown = redact(params, secrets)
+    blocks = _blocks(redact(params, secrets))
+    return Preview((*blocks, Text(source, label=SOURCE)) if source else blocks)
+
+
+def source_of(context: Mapping[str, Any]) -> str:
+    """Return where a request comes from, in one line, as its caller states it.
+
+    >>> source_of({"framework": "Claude Code", "host": "build-7", "folder": "/srv/app"})
+    'Claude Code · host build-7 · folder /srv/app'
+    """
+    named = [str(context[name]) for name in ("framework",) if context.get(name)]
+    said = [f"{name} {context[name]}" for name in ("host", "folder", "session") if isinstance(context.get(name), str)]
+    return " · ".join([*named, *said])[:_LONGEST]
+
+
+def _blocks(shown: Any) -> tuple[Block, ...]:
     if not isinstance(shown, dict):
-        return Preview((Json(shown),))
+        return (Json(shown),)
     rest = cast("dict[str, Any]", shown)
     for names, make in _SHAPES:
         if all(isinstance(rest.get(name), str) for name in names):
             others = {name: value for name, value in rest.items() if name not in names}
             made: Block = make(*(rest[name] for name in names))
-            return Preview((made, Json(others)) if others else (made,))
-    return Preview((Json(rest),))
+            return (made, Json(others)) if others else (made,)
+    return (Json(rest),)
 
 
 def _change(path: str, before: str, after: str) -> Block:

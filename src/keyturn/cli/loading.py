@@ -10,6 +10,17 @@ from ..application.app import App
 from ..core.errors import UserError
 
 
+def external(journal: str) -> App:
+    """Return an app of a journal that answers external callers, and runs nothing itself.
+
+    >>> list(external("memory://").agents)
+    ['external']
+    """
+    from ..asks.agent import ExternalAgent
+
+    return App([ExternalAgent()], journal)
+
+
 def found(where: str) -> App:
     """Import the app of a `module:name`, or raise `UserError`."""
     module, _, name = where.partition(":")

@@ -66,6 +66,9 @@ GROUPS: dict[str, dict[str, str]] = {
         "restored": "after restoring a backup, mark unfinished calls as in doubt: keyturn restored URL",
         "doctor": "diagnose a journal and this machine: keyturn doctor --app module:app",
     },
+    "Connect": {
+        "hook": "let a coding agent's calls wait for approval: keyturn hook install claude-code --server URL",
+    },
     "Migrate": {
         "migrate": "rewrite imports of openai-agents, and list what differs: keyturn migrate PATH",
         "takeover": "import a paused run that openai-agents saved: keyturn takeover FILE",

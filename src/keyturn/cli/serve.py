@@ -16,9 +16,10 @@ from pathlib import Path
 
 from ..application.app import App
 from ..core.errors import KeyturnError, StorageError, UnsafeStore, UserError
-from .loading import found
+from .loading import external, found
 from .logs import describe_logs, set_up_logs
 from .printing import print_labelled
+from .with_journal import url_of
 
 _GRACE = 10.0
 _NONE = "none"
@@ -26,7 +27,10 @@ _NONE = "none"
 
 def describe(parser: argparse.ArgumentParser) -> None:
     """Add the arguments of this command."""
-    parser.add_argument("app", help="the app, as module:name")
+    parser.add_argument("app", nargs="?", help="the app, as module:name; without one, an inbox for external callers")
+    parser.add_argument(
+        "--journal", metavar="URL", help="without an app: the journal (default: KEYTURN_JOURNAL, else ./keyturn.db)"
+    )
     parser.add_argument("--host", default="127.0.0.1", help="the address to listen on (default: %(default)s)")
     parser.add_argument("--port", type=int, default=8321, help="the port (default: %(default)s)")
     parser.add_argument("--url", default="", help="the public URL, if different: https://keyturn.example")
@@ -63,7 +67,7 @@ def run(arguments: argparse.Namespace) -> int:
         if arguments.strict:
             warnings.simplefilter("error", UnsafeStore)
         try:
-            app = found(arguments.app)
+            app = found(arguments.app) if arguments.app else external(url_of(arguments, new=True))
             address = ListeningAddress(
                 host=arguments.host,
                 port=arguments.port,

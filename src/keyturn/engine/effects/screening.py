@@ -200,13 +200,21 @@ async def _shown(verdict: Verdict, call: Call, tool: Tool) -> Preview | None:
 async def _verdict(drive: Drive, scope: FrameSettings, call: Call, tool: Tool, looked: _Looked) -> Verdict:
     own = await _own(scope, call, tool)
     stated = await _policy(drive, scope, call, tool, looked) if scope.policies else None
-    if stated is not None and tool.approval is not None and (tool.approval.needs_proof or tool.claimed):
+    if stated is not None and tool.approval is not None and _keeps_own(tool, tool.approval, stated):
         return beside_own(tool.approval, stated)
     verdict = own if stated is None else stated
     asks = verdict.action == "ask" or (verdict.action == "allow" and call.voided)  # what was voided asks all the same
     if asks and verdict.terms is None:  # whoever asks, the tool says whom
         return msgspec.structs.replace(verdict, terms=_terms_of(call, tool))
     return verdict
+
+
+def _keeps_own(tool: Tool, own: Approval, stated: Verdict) -> bool:
+    """Return whether a policy takes nothing away from a tool's own terms: of signed decisions, and of callers outside.
+
+    What such a caller says of times alone holds where people are asked, and asks nobody.
+    """
+    return own.needs_proof or (tool.claimed and (stated.action == "ask" or own.needs_people))
 
 
 def _terms_of(call: Call, tool: Tool) -> Approval | None:

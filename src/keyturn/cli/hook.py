@@ -1,0 +1,148 @@
+"""keyturn hook: let calls of a coding agent wait for a decision in the inbox."""
+
+from __future__ import annotations
+
+import argparse
+import os
+import sys
+from pathlib import Path
+
+_HOSTS = ("claude-code", "codex", "gemini")
+_ACTIONS = ("install", "uninstall", "status", "test")
+_WAIT = 3_600
+
+
+def describe(parser: argparse.ArgumentParser) -> None:
+    """Add the arguments of this command."""
+    parser.epilog = (
+        "keyturn hook install claude-code --server URL --token-file FILE writes the hook into the agent's settings; "
+        "`keyturn hook claude-code` is what the agent starts."
+    )
+    parser.add_argument("what", choices=(*_ACTIONS, *_HOSTS), help="install, uninstall, status, test; or the agent")
+    parser.add_argument("host", nargs="?", choices=_HOSTS, help="the coding agent")
+    parser.add_argument("--server", metavar="URL", help="the server that is asked")
+    parser.add_argument("--token-file", metavar="FILE", help="a token with the scope 'ask'")
+    parser.add_argument("--wait", type=int, default=_WAIT, metavar="SECONDS", help="how long a decision may take")
+    parser.add_argument("--must", default="", metavar="TOOLS", help="tools that always ask, such as 'Bash|Write'")
+    parser.add_argument("--project", action="store_true", help="the settings of this directory, not of your account")
+
+
+def run(arguments: argparse.Namespace) -> int:
+    """Answer the agent, or change its settings."""
+    if arguments.what in _HOSTS:
+        return _hook(arguments)
+    if arguments.what != "status" and arguments.host is None:
+        return _failed(f"name the agent: keyturn hook {arguments.what} {' | '.join(_HOSTS)}")
+    return {"install": _install, "uninstall": _uninstall, "status": _status, "test": _test}[arguments.what](arguments)
+
+
+def _failed(words: str) -> int:
+    print(f"keyturn hook: {words}", file=sys.stderr)
+    return 2
+
+
+def _hook(arguments: argparse.Namespace) -> int:
+    """Be the hook: only its answer goes to stdout, and every failure is a refusal."""
+    try:
+        from ..hooks.hook import answered
+        from ..hooks.hosts import host_named
+        from ..hooks.installing import place
+        from ..hooks.server import AskServer
+
+        made = answered(host_named(arguments.what), sys.stdin.read(), AskServer(*place()), arguments.wait)
+        sys.stdout.write(made.stdout)
+        sys.stdout.flush()
+        if made.stderr:
+            print(made.stderr, file=sys.stderr)
+        return made.code
+    except BaseException as error:
+        return _failed(f"not approved: {error or type(error).__name__}")
+
+
+def _install(arguments: argparse.Namespace) -> int:
+    from ..hooks.hooks_json import BadSettings
+    from ..hooks.hosts import host_named
+    from ..hooks.installing import NoPlace, install, keep_place, place
+
+    try:
+        if arguments.server:
+            token = _token(arguments)
+            if not token:
+                return _failed("a token is needed: --token-file FILE, or KEYTURN_TOKEN")
+            print(f"Server and token: {keep_place(arguments.server, token)}")
+        place()
+        path = install(host_named(arguments.host), _home(arguments), arguments.wait, arguments.must)
+    except (NoPlace, BadSettings, OSError) as error:
+        return _failed(str(error))
+    print(f"Hook: {path}")
+    print(f"Try it: keyturn hook test {arguments.host}")
+    return 0
+
+
+def _token(arguments: argparse.Namespace) -> str:
+    if arguments.token_file:
+        return Path(arguments.token_file).read_text(encoding="utf-8").strip()
+    return os.environ.get("KEYTURN_TOKEN", "")
+
+
+def _uninstall(arguments: argparse.Namespace) -> int:
+    from ..hooks.hosts import host_named
+    from ..hooks.installing import uninstall
+
+    print(f"Hook removed: {uninstall(host_named(arguments.host), _home(arguments))}")
+    return 0
+
+
+def _status(arguments: argparse.Namespace) -> int:
+    from ..hooks.hooks_json import BadSettings
+    from ..hooks.hosts import host_named
+    from ..hooks.installing import NoPlace, place
+    from ..hooks.server import AskServer, ServerRefused
+
+    code = 0
+    for name in [arguments.host] if arguments.host else _HOSTS:
+        host = host_named(name)
+        path = _home(arguments) / host.config
+        try:
+            lines = host.lines(path.read_text(encoding="utf-8")) if path.exists() else []
+        except BadSettings as error:
+            lines, code = [f"unreadable: {error}"], 1
+        print(f"{host.title}: {'installed' if lines else 'not installed'} ({path})")
+        for line in lines:
+            print(f"  {line}")
+    try:
+        server, token = place()
+        AskServer(server, token).get("/me")
+        print(f"Server: {server} answers")
+    except (NoPlace, ServerRefused) as error:
+        print(f"Server: {error}")
+        code = 1
+    return code
+
+
+def _test(arguments: argparse.Namespace) -> int:
+    """Send a request as the agent would, and show what it would be answered."""
+    import json
+
+    from ..hooks.hook import answered
+    from ..hooks.hosts import host_named
+    from ..hooks.installing import NoPlace, place
+    from ..hooks.server import AskServer, ServerRefused
+
+    event = "BeforeTool" if arguments.host == "gemini" else "PreToolUse"
+    sent = {
+        "hook_event_name": event, "session_id": f"test {os.getpid()}", "tool_use_id": "test", "tool_name": "Bash",
+        "tool_input": {"command": "echo 'a test of the hook: approve or reject it'"}, "cwd": str(Path.cwd()),
+    }  # fmt: skip
+    try:
+        server, token = place()
+        print(f"Waiting for a decision at {server} ...", flush=True)
+        made = answered(host_named(arguments.host), json.dumps(sent), AskServer(server, token), arguments.wait)
+    except (NoPlace, ServerRefused) as error:
+        return _failed(str(error))
+    print(made.stdout or "(no output: the call runs)")
+    return 0
+
+
+def _home(arguments: argparse.Namespace) -> Path:
+    return Path.cwd() if arguments.project else Path.home()

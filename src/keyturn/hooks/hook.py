@@ -1,0 +1,143 @@
+"""The hook itself: read the call, ask, wait, claim, answer. Whatever fails, and whoever ends it, the call does not run.
+
+Nothing but the answer is printed to stdout. Each way that does not end in an approval ends in a refusal in the words of
+the agent, or where it has none, in exit code 2.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import os
+import signal
+import socket
+import time
+from collections.abc import Mapping
+from typing import Any, cast
+
+from .host import HookAnswer, HookCall, HookHost
+from .server import AskServer, ServerRefused
+
+_STEP = 5.0
+_PAUSE = 1.0
+_LATE = "no decision was made in time"
+
+
+class Ended(BaseException):
+    """Raised where the agent ends its hook, or is gone."""
+
+
+def answered(host: HookHost, text: str, server: AskServer, wait: float, *, signals: bool = True) -> HookAnswer:
+    """Return the answer to what an agent sent; `wait` is how many seconds a decision may take.
+
+    With `signals`, which only a main thread can, a signal that ends the program withdraws the request first.
+    """
+    call: HookCall | None = None
+    try:
+        sent: Any = json.loads(text)
+        call = host.read(cast("dict[str, Any]", sent)) if isinstance(sent, dict) else None
+        if call is None:
+            return _refused("this hook decides about tool calls, and was sent something else")
+        if signals:
+            end_on_signals()
+        return _decided(host, call, _Request(host, call, server, wait))
+    except Exception as error:  # a hook that fails lets the call run, in every agent there is
+        words = str(error) if isinstance(error, ServerRefused) else type(error).__name__
+        reason = f"not approved: {words}"
+        return _refused(reason) if call is None else host.deny(call, reason)
+
+
+def _refused(reason: str) -> HookAnswer:
+    return HookAnswer("", f"keyturn: {reason}", 2)
+
+
+def _decided(host: HookHost, call: HookCall, request: _Request) -> HookAnswer:
+    state = request.outcome()
+    if state["status"] == "approved":
+        claim = request.claimed()
+        edited: Any = json.loads(claim["arguments"]) if claim["edited"] else None
+        return host.allow(call, edited)
+    if state["status"] == "answered":
+        return host.deny(call, f"a person answered in the tool's place: {json.dumps(state['result'])}")
+    why = state.get("note") or state.get("reason") or {"pending": _LATE, "expired": _LATE}.get(state["status"], "")
+    by = f" by {state['decided_by']}" if state.get("decided_by") else ""
+    return host.deny(call, f"{state['status']}{by}: {why}" if why else f"{state['status']}{by}")
+
+
+class _Request:
+    """Asks for one call, waits for the decision, and claims it; withdraws it where nothing waits for it any more."""
+
+    def __init__(self, host: HookHost, call: HookCall, server: AskServer, wait: float) -> None:
+        self._server = server
+        self._ends = time.monotonic() + wait
+        self._parent = os.getppid()
+        self._name = f"{os.getpid()} {time.time_ns()}"
+        self._state: Mapping[str, Any] = server.post("/asks", _ask_of(host, call, wait))
+
+    def outcome(self) -> Mapping[str, Any]:
+        """Return the request once it is decided; one for which there was no decision in time is withdrawn."""
+        self._state = _filled(self._state)
+        try:
+            while self._state["status"] == "pending":
+                left = self._ends - time.monotonic()
+                if left <= 0:
+                    self._withdraw(_LATE)
+                    break
+                if os.getppid() != self._parent:
+                    raise Ended("the agent is gone")
+                self._look(min(left, _STEP))
+        except BaseException:
+            self._withdraw("the agent does not wait for a decision any more")
+            raise
+        return self._state
+
+    def _look(self, seconds: float) -> None:
+        """Look at the request again once it is decided; a server that is away for a moment is asked again."""
+        try:
+            self._state = _filled(self._server.get(f"/asks/{self._state['id']}?wait={seconds:.3f}"))
+        except ServerRefused as error:
+            if not error.passing:
+                raise
+            time.sleep(min(seconds, _PAUSE))
+
+    def claimed(self) -> Mapping[str, Any]:
+        """Claim the call: it is released to the agent, which does not report what came of it."""
+        path = f"/asks/{self._state['id']}"
+        made = _filled(self._server.post(f"{path}/claim", {"digest": self._state["digest"], "name": self._name}))
+        words = "released to the agent, which does not report its outcome"
+        self._server.post(f"{path}/outcome", {"name": self._name, "outcome": "succeeded", "result": words})
+        return made
+
+    def _withdraw(self, why: str) -> None:
+        with contextlib.suppress(ServerRefused):  # else it expires by itself
+            self._server.post(f"/asks/{self._state['id']}/withdraw", {"why": why})
+
+
+def _filled(state: Mapping[str, Any]) -> dict[str, Any]:
+    """Return a state with the fields that a server leaves out at their defaults."""
+    return {"digest": "", "arguments": "", "edited": False, "result": None, **state}
+
+
+def _ask_of(host: HookHost, call: HookCall, wait: float) -> dict[str, Any]:
+    name = call.name or str(time.time_ns())
+    return {
+        "key": f"{host.name} {call.session} {name} {call.event}"[:200],
+        "tool": call.tool[:200],
+        "server": host.name,
+        "arguments": json.dumps(call.arguments, ensure_ascii=False),
+        "context": {
+            "framework": host.title, "host": socket.gethostname(), "folder": call.folder, "session": call.session,
+        },
+        "terms": {"expires": max(round(wait), 1)},
+        "editable": host.edits(call.event),
+    }  # fmt: skip
+
+
+def end_on_signals() -> None:
+    """Let signals that end the hook withdraw its request first."""
+
+    def end(number: int, _frame: object) -> None:
+        raise Ended(f"signal {number}")
+
+    for each in (signal.SIGTERM, signal.SIGHUP, signal.SIGINT):
+        signal.signal(each, end)

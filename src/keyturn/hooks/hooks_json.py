@@ -1,0 +1,69 @@
+"""Hooks in settings files that are JSON: added once, and everything else left as it is."""
+
+from __future__ import annotations
+
+import json
+from typing import Any, cast
+
+#: What names a hook of ours in a command line.
+MARK = "keyturn"
+
+
+class BadSettings(ValueError):
+    """Raised for a settings file that is not what the agent reads: it is left as it is."""
+
+
+def with_hooks(text: str, wanted: dict[str, list[dict[str, Any]]]) -> str:
+    """Return the text of a settings file with these hooks by event, in the place of earlier ones of ours.
+
+    >>> made = with_hooks("", {"PreToolUse": [{"matcher": "*", "hooks": [{"command": "keyturn hook x"}]}]})
+    >>> with_hooks(made, {}) == '{}' + chr(10)
+    True
+    """
+    settings = _object(text)
+    hooks = settings.get("hooks", {})
+    if not isinstance(hooks, dict):
+        raise BadSettings('its "hooks" is no object')
+    kept: dict[str, Any] = {}
+    for event, groups in cast("dict[str, Any]", hooks).items():
+        if not isinstance(groups, list):
+            raise BadSettings(f"its hooks of {event} are no list")
+        if others := [group for group in cast("list[Any]", groups) if not _is_ours(group)]:
+            kept[event] = others
+    for event, groups in wanted.items():
+        kept[event] = [*kept.get(event, []), *groups]
+    if kept:
+        settings["hooks"] = kept
+    else:
+        settings.pop("hooks", None)
+    return json.dumps(settings, indent=2, ensure_ascii=False) + "\n"
+
+
+def command_lines(text: str) -> list[str]:
+    """Return the commands of the hooks of ours in a settings file."""
+    hooks = _object(text).get("hooks", {})
+    found: list[str] = []
+    for event, groups in (cast("dict[str, Any]", hooks) if isinstance(hooks, dict) else {}).items():
+        for group in cast("list[Any]", groups) if isinstance(groups, list) else []:
+            found += [f"{event}: {command}" for command in _commands(group) if _is_ours(group)]
+    return found
+
+
+def _is_ours(group: object) -> bool:
+    return any(f"{MARK} hook " in command for command in _commands(group))
+
+
+def _commands(group: object) -> list[str]:
+    hooks: Any = cast("dict[str, Any]", group).get("hooks", []) if isinstance(group, dict) else []
+    listed = cast("list[Any]", hooks) if isinstance(hooks, list) else []
+    return [str(cast("dict[str, Any]", hook).get("command", "")) for hook in listed if isinstance(hook, dict)]
+
+
+def _object(text: str) -> dict[str, Any]:
+    try:
+        made: Any = json.loads(text) if text.strip() else {}
+    except ValueError as error:
+        raise BadSettings(f"it is no JSON ({error})") from None
+    if not isinstance(made, dict):
+        raise BadSettings("it is no JSON object")
+    return cast("dict[str, Any]", made)

@@ -1,0 +1,60 @@
+"""What a coding agent sends to a hook and how it reads the answer: one `HookHost` for each, in a file of its own."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from typing import Any, NamedTuple, cast
+
+
+class HookCall(NamedTuple):
+    """Describes the call of which a coding agent tells its hook; `name` is its id there, "" where it has none."""
+
+    event: str
+    session: str
+    name: str
+    tool: str
+    arguments: dict[str, Any]
+    folder: str
+
+
+class HookAnswer(NamedTuple):
+    """Holds what a hook prints and how it ends."""
+
+    stdout: str = ""
+    stderr: str = ""
+    code: int = 0
+
+
+class HookHost(NamedTuple):
+    """Describes one coding agent.
+
+    `read` reads what it sends; None where the event is none to decide about. `allow` says that the call runs, with
+    other arguments where these are given, `deny` that it does not. `edits` says for an event whether other arguments
+    reach the agent. `config` is the file of its settings below the home directory, `installed` returns its text with
+    the hook, `lines` the commands of hooks in it. `tried` is the version that the answers were tried with.
+    """
+
+    name: str
+    title: str
+    tried: str
+    config: str
+    read: Callable[[Mapping[str, Any]], HookCall | None]
+    allow: Callable[[HookCall, dict[str, Any] | None], HookAnswer]
+    deny: Callable[[HookCall, str], HookAnswer]
+    edits: Callable[[str], bool]
+    installed: Callable[[str, str, int, str], str]
+    lines: Callable[[str], list[str]]
+
+
+def call_of(sent: Mapping[str, Any], folder: str = "") -> HookCall:
+    """Read the fields that Claude Code, Codex and Gemini CLI share."""
+    given = sent.get("tool_input")
+    arguments = cast("dict[str, Any]", given if isinstance(given, dict) else {"input": given})
+    return HookCall(
+        str(sent["hook_event_name"]),
+        str(sent["session_id"]),
+        str(sent.get("tool_use_id") or ""),
+        str(sent["tool_name"]),
+        arguments,
+        str(sent.get("cwd") or folder),
+    )

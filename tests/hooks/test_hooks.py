@@ -1,0 +1,353 @@
+"""Hooks of coding agents: a call runs on a decision alone, and every failure is a refusal in the agent's own words."""
+
+from __future__ import annotations
+
+import json
+import os
+import shutil
+import signal
+import subprocess
+import sys
+import threading
+from collections.abc import Callable, Generator, Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from keyturn import Agent, ExternalAgent
+from keyturn.hooks.hook import answered
+from keyturn.hooks.hooks_json import BadSettings
+from keyturn.hooks.host import HookAnswer, HookCall
+from keyturn.hooks.hosts import HOSTS, host_named
+from keyturn.hooks.installing import command_line, install, uninstall
+from keyturn.hooks.server import AskServer, ServerRefused
+from keyturn.models.scripted.items import function_call
+from keyturn.policies.rules import Policy, allow, deny
+from keyturn.testing.loopback.anthropic import MessagesServer
+from keyturn.testing.loopback.server import HttpRequest
+from tests.server.programs import Port
+from tests.waiting import until_now
+
+AGENTS = Path(__file__).resolve().parents[2] / ".venv" / "agents" / "node_modules" / ".bin"
+PRE = "PreToolUse"
+
+
+def sent(host: str = "claude-code", event: str = PRE, call: str = "t1", given: Any = None) -> dict[str, Any]:
+    """Return what an agent sends about a call of one of its tools."""
+    named = {"timestamp": call} if host == "gemini" else {"tool_use_id": call}
+    return {
+        "hook_event_name": "BeforeTool" if host == "gemini" else event,
+        "session_id": "s1",
+        "cwd": "/srv/app",
+        "tool_name": "Bash",
+        "tool_input": given or {"command": "rm -rf build"},
+        **named,
+    }
+
+
+class Desk:
+    """A server that hooks ask, and the person who decides there."""
+
+    def __init__(self, port: Port) -> None:
+        self.port = port
+        self.port.does(port.app.people.add("laptop", kind="machine", by="ada"))
+        self.token: str = self.port.does(port.app.people.issue_token("laptop", ["ask"], by="ada"))
+
+    def server(self) -> AskServer:
+        return AskServer(self.port.url, self.token)
+
+    def pending(self) -> Any:
+        return until_now(lambda: self.port.does(self.port.app.inbox.list()))[0]
+
+    def decides(self, verdict: str = "approve", **words: Any) -> None:
+        """Decide the next request that is pending, in another thread."""
+
+        def decide() -> None:
+            self.port.does(getattr(self.port.app.inbox, verdict)(self.pending(), by="ada", **words))
+
+        threading.Thread(target=decide, daemon=True).start()
+
+    def environment(self, home: Path, **more: str) -> dict[str, str]:
+        return {
+            "HOME": str(home), "PATH": os.environ["PATH"], "PYTHONPATH": os.pathsep.join(sys.path),
+            "KEYTURN_SERVER": self.port.url, "KEYTURN_TOKEN": self.token, **more,
+        }  # fmt: skip
+
+
+@pytest.fixture(scope="module")
+def desk() -> Iterator[Desk]:
+    with Port(more=[ExternalAgent()]) as port:
+        yield Desk(port)
+
+
+@pytest.fixture
+def ruled(desk: Desk) -> Generator[Desk]:
+    desk.port.app.policy = Policy(allow(tool="Read"), deny(tool="Write", reason="not from a laptop"))
+    yield desk
+    desk.port.app.policy = None
+
+
+def asked(desk: Desk, body: object, wait: float = 30, host: str = "claude-code") -> HookAnswer:
+    """Return the answer of a hook; in another thread, since it takes signals of the main one."""
+    text = body if isinstance(body, str) else json.dumps(body)
+    return answered(host_named(host), text, desk.server(), wait, signals=False)
+
+
+ANSWERS: dict[tuple[str, str], tuple[str, str, str]] = {
+    ("claude-code", PRE): (
+        '{"hookSpecificOutput": {"hookEventName": "PreToolUse", "permissionDecision": "allow", '
+        '"permissionDecisionReason": "approved in Keyturn"}}',
+        '{"hookSpecificOutput": {"hookEventName": "PreToolUse", "permissionDecision": "allow", '
+        '"permissionDecisionReason": "approved in Keyturn", "updatedInput": {"command": "ls"}}}',
+        '{"hookSpecificOutput": {"hookEventName": "PreToolUse", "permissionDecision": "deny", '
+        '"permissionDecisionReason": "no"}}',
+    ),
+    ("claude-code", "PermissionRequest"): (
+        '{"hookSpecificOutput": {"hookEventName": "PermissionRequest", "decision": {"behavior": "allow"}}}',
+        '{"hookSpecificOutput": {"hookEventName": "PermissionRequest", "decision": {"behavior": "allow", '
+        '"updatedInput": {"command": "ls"}}}}',
+        '{"hookSpecificOutput": {"hookEventName": "PermissionRequest", "decision": {"behavior": "deny", '
+        '"message": "no"}}}',
+    ),
+    ("codex", PRE): (
+        "",
+        '{"hookSpecificOutput": {"hookEventName": "PreToolUse", "permissionDecision": "allow", '
+        '"updatedInput": {"command": "ls"}}}',
+        '{"hookSpecificOutput": {"hookEventName": "PreToolUse", "permissionDecision": "deny", '
+        '"permissionDecisionReason": "no"}}',
+    ),
+    ("codex", "PermissionRequest"): (
+        '{"hookSpecificOutput": {"hookEventName": "PermissionRequest", "decision": {"behavior": "allow"}}}',
+        '{"hookSpecificOutput": {"hookEventName": "PermissionRequest", "decision": {"behavior": "allow"}}}',
+        '{"hookSpecificOutput": {"hookEventName": "PermissionRequest", "decision": {"behavior": "deny", '
+        '"message": "no"}}}',
+    ),
+    ("gemini", "BeforeTool"): (
+        "{}",
+        '{"hookSpecificOutput": {"tool_input": {"command": "ls"}}}',
+        '{"decision": "deny", "reason": "no"}',
+    ),
+}
+
+
+def test_each_agent_is_answered_in_its_own_bytes() -> None:
+    for (name, event), (allowed, edited, denied) in ANSWERS.items():
+        host = host_named(name)
+        call = host.read(sent(name, event))
+        assert call == HookCall(event, "s1", "t1", "Bash", {"command": "rm -rf build"}, "/srv/app"), name
+        assert call is not None
+        told = host.allow(call, None), host.allow(call, {"command": "ls"}), host.deny(call, "no")
+        assert [each.stdout for each in told] == [allowed, edited, denied], (name, event)
+        assert host.read({**sent(name), "hook_event_name": "SessionStart"}) is None
+        assert host.edits(event) == ((name, event) != ("codex", "PermissionRequest"))
+    assert {name for name, _ in ANSWERS} == set(HOSTS)
+
+
+def test_a_decision_is_the_answer(desk: Desk) -> None:
+    def reason(answer: HookAnswer) -> str:
+        return json.loads(answer.stdout)["hookSpecificOutput"].get("permissionDecisionReason", "")
+
+    desk.decides()
+    assert '"allow"' in asked(desk, sent(call="a1")).stdout
+    desk.decides("reject", message="Not on a Friday.")
+    assert reason(asked(desk, sent(call="a2"))) == "rejected by ada: Not on a Friday."
+    desk.decides(edit={"command": "ls"})
+    assert '"updatedInput": {"command": "ls"}' in asked(desk, sent(call="a3")).stdout
+    desk.decides("answer", output="it is gone already")
+    assert reason(asked(desk, sent(call="a4"))).endswith('"it is gone already"')
+    late = asked(desk, sent(call="a5"), wait=0.5)
+    assert "no decision was made in time" in reason(late)
+    assert desk.port.does(desk.port.app.inbox.list()) == []
+
+
+def test_a_request_shows_the_call_and_where_it_comes_from(desk: Desk) -> None:
+    change = {"file_path": "app.py", "old_string": "debug = 1", "new_string": "debug = 0", "replace_all": False}
+    waiting = threading.Thread(target=asked, args=(desk, sent(call="b1", given=change)))
+    waiting.start()
+    row = desk.pending()
+    kinds = [type(block).__name__ for block in row.request.preview.blocks]
+    assert kinds == ["Diff", "Json", "Text"]
+    assert "Claude Code" in row.request.preview.blocks[2].text
+    assert "/srv/app" in row.request.preview.blocks[2].text
+    assert row.params == change
+    desk.port.does(desk.port.app.inbox.reject(row, by="ada"))
+    waiting.join()
+
+
+def test_a_policy_answers_at_once(ruled: Desk) -> None:
+    free = asked(ruled, {**sent(call="c1"), "tool_name": "Read"})
+    assert '"allow"' in free.stdout
+    assert "not from a laptop" in asked(ruled, {**sent(call="c2"), "tool_name": "Write"}).stdout
+    assert ruled.port.does(ruled.port.app.inbox.list()) == []
+
+
+def test_what_is_no_call_and_what_fails_is_refused(desk: Desk) -> None:
+    for body in ("", "[]", "{", '{"hook_event_name": "Stop"}', '{"hook_event_name": "PreToolUse"}'):
+        made = asked(desk, body)
+        assert (made.code, made.stdout) == (2, ""), body
+        assert made.stderr.startswith("keyturn: "), body
+    for url, token, words in (
+        ("http://localhost:1", desk.token, "cannot be reached"),
+        (desk.port.url, "kt_wrong", "answered 401"),
+        (desk.port.url + "/nowhere", desk.token, "answered 404"),
+    ):
+        denied = answered(host_named("codex"), json.dumps(sent("codex")), AskServer(url, token), 5, signals=False)
+        assert '"deny"' in denied.stdout, url
+        assert words in denied.stdout, url
+    for url in ("http://keyturn.example", "ftp://localhost", "nowhere"):
+        with pytest.raises(ServerRefused):
+            AskServer(url, "t")
+
+
+def run_line(line: str, body: object, environment: dict[str, str]) -> subprocess.CompletedProcess[str]:
+    return subprocess.run(
+        ["bash", "-c", line],
+        input=json.dumps(body),
+        env=environment,
+        capture_output=True,
+        text=True,
+        timeout=60,
+        check=False,
+    )
+
+
+def test_the_installed_line_fails_closed_whatever_becomes_of_its_program(desk: Desk, tmp_path: Path) -> None:
+    line = command_line(host_named("claude-code"), 5)
+    ours = desk.environment(tmp_path)
+    for broken in (
+        line.replace(" hook claude-code", " no-such-command"),
+        line.replace(sys.executable, "/no/such/python").replace(shutil.which("keyturn") or sys.executable, "/no/such"),
+        line.replace("--wait 5", "--wait never"),
+    ):
+        made = run_line(broken, sent(), ours)
+        assert (made.returncode, made.stdout) == (2, ""), broken
+        assert "no decision was made" in made.stderr, broken
+    nowhere = run_line(line, sent(), ours | {"KEYTURN_SERVER": ""})
+    assert nowhere.returncode == 2
+    assert "no server to ask" in nowhere.stderr
+
+
+def test_a_hook_that_is_ended_withdraws_its_request_and_refuses(desk: Desk, tmp_path: Path) -> None:
+    program = [sys.executable, "-m", "keyturn", "hook", "claude-code", "--wait", "60"]
+    hook = subprocess.Popen(
+        program, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True,
+        env=desk.environment(tmp_path),
+    )  # fmt: skip
+    assert hook.stdin is not None
+    hook.stdin.write(json.dumps(sent(call="e1")))
+    hook.stdin.close()
+    row = desk.pending()
+    hook.send_signal(signal.SIGTERM)
+    assert hook.wait(60) == 2
+    assert hook.stdout is not None
+    assert hook.stdout.read() == ""
+    assert desk.port.does(desk.port.app.get(row.run)).status == "cancelled"
+    hook.stdout.close()
+    assert hook.stderr is not None
+    hook.stderr.close()
+
+
+def test_settings_of_agents_keep_all_that_is_not_ours(tmp_path: Path) -> None:
+    before = {
+        "claude-code": json.dumps({"model": "x", "hooks": {PRE: [{"hooks": [{"command": "mine"}]}]}}),
+        "codex": 'model = "x"\n\n[[hooks.PreToolUse]]\nmatcher = "Bash"\n',
+        "gemini": '{\n  "theme": "dark"\n}\n',
+    }  # fmt: skip
+    for name, text in before.items():
+        host = host_named(name)
+        path = tmp_path / host.config
+        path.parent.mkdir(parents=True)
+        path.write_text(text)
+        path.chmod(0o640)
+        install(host, tmp_path, 60, "Bash|Write")
+        once = path.read_text()
+        install(host, tmp_path, 60, "Bash|Write")
+        assert path.read_text() == once, name
+        assert (path.stat().st_mode & 0o777) == 0o640
+        assert any("exit 2" in line for line in host.lines(once)), name
+        uninstall(host, tmp_path)
+        left = path.read_text()
+        assert (json.loads(left) == json.loads(text)) if name != "codex" else (left == text), name
+        assert host.lines(left) == []
+        path.write_text('{"hooks": [1]}' if name != "codex" else "# keyturn hook: begin\n")
+        with pytest.raises(BadSettings):
+            install(host, tmp_path, 60, "")
+        assert path.read_text() in ('{"hooks": [1]}', "# keyturn hook: begin\n")
+        path.unlink()
+        uninstall(host, tmp_path)
+        assert not path.exists()
+
+
+def test_the_command_installs_tells_and_tries(desk: Desk, tmp_path: Path) -> None:
+    ours = desk.environment(tmp_path, KEYTURN_SERVER="", KEYTURN_TOKEN="")
+    (tmp_path / "token").write_text(desk.token + "\n")
+
+    def keyturn(*words: str) -> subprocess.CompletedProcess[str]:
+        program = [sys.executable, "-m", "keyturn", "hook", *words]
+        return subprocess.run(program, env=ours, capture_output=True, text=True, timeout=60, check=False)
+
+    assert keyturn("install", "claude-code").returncode == 2
+    assert keyturn("install").returncode == 2
+    made = keyturn("install", "claude-code", "--server", desk.port.url, "--token-file", str(tmp_path / "token"))
+    assert made.returncode == 0, made.stderr
+    kept = tmp_path / ".config" / "keyturn" / "hook.json"
+    assert kept.stat().st_mode & 0o777 == 0o600
+    status = keyturn("status")
+    assert "Claude Code: installed" in status.stdout
+    assert "Codex CLI: not installed" in status.stdout
+    assert f"Server: {desk.port.url} answers" in status.stdout
+    desk.decides()
+    tried = keyturn("test", "codex", "--wait", "30")
+    assert "the call runs" in tried.stdout, tried.stderr
+    assert keyturn("uninstall", "claude-code").returncode == 0
+    assert "Claude Code: not installed" in keyturn("status").stdout
+
+
+class Messages(MessagesServer):
+    """Anthropic's API as Claude Code asks it."""
+
+    def refuse(self, request: HttpRequest) -> tuple[int, str] | None:
+        return None if (request.method, request.path.partition("?")[0]) == ("POST", "/v1/messages") else (404, "no")
+
+
+def _asks_for_a_file(request: HttpRequest) -> Any:
+    names = [tool["name"] for tool in request.json.get("tools", [])]
+    if "Bash" not in names or "tool_result" in json.dumps(request.json):
+        return "Done."
+    return [function_call("Bash", {"command": "touch made.txt", "description": "Make a file"}, call_id="toolu_1")]
+
+
+@pytest.mark.skipif(not (AGENTS / "claude").exists(), reason="needs coding agents (make coding-agents)")
+@pytest.mark.timeout(300)
+def test_the_real_claude_code_runs_what_was_approved_and_nothing_else(desk: Desk, tmp_path: Path) -> None:
+    line = command_line(host_named("claude-code"), 60)
+    cases: dict[str, tuple[str, Callable[[], None], dict[str, str], bool]] = {
+        "approved": (line, desk.decides, {}, True),
+        "rejected": (line, lambda: desk.decides("reject"), {}, False),
+        "no server": (line, lambda: None, {"KEYTURN_SERVER": "http://localhost:1"}, False),
+        "no program": (line.replace(" hook ", " nothing "), lambda: None, {}, False),
+    }
+    for name, (command, decide, more, runs) in cases.items():
+        home = tmp_path / name.replace(" ", "-")
+        work = home / "work"
+        work.mkdir(parents=True)
+        (home / ".claude").mkdir()
+        hook = {"type": "command", "command": command, "timeout": 100}
+        settings = {"hooks": {PRE: [{"matcher": "*", "hooks": [hook]}]}}
+        (home / ".claude" / "settings.json").write_text(json.dumps(settings))
+        decide()
+        with Messages(_asks_for_a_file) as model:
+            environment = desk.environment(home) | more | {
+                "ANTHROPIC_BASE_URL": model.base_url, "ANTHROPIC_API_KEY": "sk-none", "DISABLE_AUTOUPDATER": "1",
+                "CLAUDE_CODE_DISABLE_NONESSENTIAL_TRAFFIC": "1",
+            }  # fmt: skip
+            program = [str(AGENTS / "claude"), "-p", "Make the file.", "--allowedTools", "Bash"]
+            made = subprocess.run(program, cwd=work, env=environment, capture_output=True, timeout=120, check=False)
+        assert (work / "made.txt").exists() == runs, (name, made.stdout, made.stderr)
+
+
+def test_another_agent_of_the_app_is_not_asked() -> None:
+    with Port(more=[Agent("other")]) as port:
+        alone = Desk(port)
+        assert "ExternalAgent" in asked(alone, sent(call="z1")).stdout
