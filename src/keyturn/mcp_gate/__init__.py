@@ -1,0 +1,1 @@
+"""A proxy before an MCP server: its tools pass unchanged, and their calls wait for approval."""

@@ -1,0 +1,222 @@
+"""An MCP server behind the gate: what it offers passes unchanged, and a call reaches it once, on a decision alone."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import sys
+from collections.abc import AsyncGenerator, Iterator
+from contextlib import asynccontextmanager
+from pathlib import Path
+from typing import Any
+
+import pytest
+from mcp import Client
+from mcp.client.stdio import StdioServerParameters
+
+from keyturn import ExternalAgent
+from keyturn.client.client import AsyncClient
+from keyturn.mcp_gate.holding import GatedCall, Holding, Refused
+from keyturn.policies.rules import Policy, allow, deny
+from tests.server.programs import Port
+from tests.waiting import until
+
+SHOP = """
+import os, sys
+from mcp.server import MCPServer
+shop = MCPServer("shop", log_level="ERROR", instructions="Sells things.")
+
+@shop.tool()
+def buy(item: str, count: int = 1) -> str:
+    "Buy an item."
+    with open(sys.argv[1], "a") as stream:
+        stream.write(f"{count} {item}\\n")
+    if item == "bomb":
+        os._exit(1)
+    if item == "gold":
+        raise ValueError("sold out")
+    return f"bought {count} {item}"
+
+@shop.tool()
+def read_price(item: str) -> int:
+    "Tell a price."
+    return 3
+
+@shop.resource("shop://terms")
+def terms() -> str:
+    return "no refunds"
+
+@shop.prompt()
+def greet(name: str) -> str:
+    return f"Hello {name}"
+
+shop.run("stdio")
+"""
+
+
+class Shop:
+    """A shop behind a gate, and the person who decides."""
+
+    def __init__(self, port: Port, folder: Path) -> None:
+        self.port, self.log = port, folder / "bought.txt"
+        self.script = folder / "shop.py"
+        self.script.write_text(SHOP)
+        port.does(port.app.people.add("editor", kind="machine", by="ada"))
+        self.token: str = port.does(port.app.people.issue_token("editor", ["ask"], by="ada"))
+
+    @asynccontextmanager
+    async def client(self, *options: str, mode: Any = "auto", **more: str) -> AsyncGenerator[Client]:
+        self.log.write_text("")
+        ours = {"KEYTURN_SERVER": self.port.url, "KEYTURN_TOKEN": self.token, "PYTHONPATH": os.pathsep.join(sys.path)}
+        program = ["-m", "keyturn", "gate", *options, "--", sys.executable, str(self.script), str(self.log)]
+        at = StdioServerParameters(command=sys.executable, args=program, env={**os.environ, **ours, **more})
+        async with Client(at, mode=mode) as client:
+            yield client
+
+    async def there(self, made: Any) -> Any:
+        return await asyncio.wrap_future(asyncio.run_coroutine_threadsafe(made, self.port.loop))
+
+    async def pending(self) -> Any:
+        async def listed() -> Any:
+            return await self.there(self.port.app.inbox.list())
+
+        return (await until(listed))[0]
+
+    async def decided(self, verdict: str, **words: Any) -> Any:
+        row = await self.pending()
+        await self.there(getattr(self.port.app.inbox, verdict)(row, by="ada", **words))
+        return row
+
+    @property
+    def bought(self) -> list[str]:
+        return self.log.read_text().splitlines()
+
+
+@pytest.fixture(scope="module")
+def shop(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Shop]:
+    with Port(more=[ExternalAgent()]) as port:
+        yield Shop(port, tmp_path_factory.mktemp("shop"))
+
+
+def text_of(result: Any) -> str:
+    return result.content[0].text
+
+
+@pytest.mark.parametrize("mode", ["auto", "legacy"])
+async def test_what_a_server_offers_passes_and_its_calls_wait(shop: Shop, mode: str) -> None:
+    async with shop.client("--ungated", "read_*", mode=mode) as client:
+        assert client.server_info is not None
+        assert (client.server_info.name, client.instructions) == ("shop", "Sells things.")
+        tools = (await client.list_tools()).tools
+        assert [(tool.name, tool.description) for tool in tools] == [
+            ("buy", "Buy an item."),
+            ("read_price", "Tell a price."),
+        ]
+        terms: Any = await client.read_resource("shop://terms")
+        assert terms.contents[0].text == "no refunds"
+        greeting: Any = await client.get_prompt("greet", {"name": "Ann"})
+        assert greeting.messages[0].content.text == "Hello Ann"
+        assert text_of(await client.call_tool("read_price", {"item": "tea"})) == "3"
+
+        buying = asyncio.ensure_future(client.call_tool("buy", {"item": "tea", "count": 2}))
+        row = await shop.decided("approve")
+        assert (row.tool, row.params) == ("buy", {"item": "tea", "count": 2})
+        made = await buying
+        assert (text_of(made), made.is_error, shop.bought) == ("bought 2 tea", False, ["2 tea"])
+
+        buying = asyncio.ensure_future(client.call_tool("buy", {"item": "tea", "count": 2}))
+        await shop.decided("reject", message="Once is enough.")
+        made = await buying
+        assert (text_of(made), made.is_error) == ("Not run: the call was rejected by ada: Once is enough.", True)
+
+        buying = asyncio.ensure_future(client.call_tool("buy", {"item": "tea", "count": 90}))
+        await shop.decided("approve", edit={"item": "tea", "count": 9})
+        assert text_of(await buying) == "bought 9 tea"
+        assert shop.bought == ["2 tea", "9 tea"]
+        failing = asyncio.ensure_future(client.call_tool("buy", {"item": "gold"}))
+        await shop.decided("approve")
+        assert (await failing).is_error
+
+
+async def test_a_call_that_is_repeated_joins_and_its_decision_is_used_once(shop: Shop) -> None:
+    async with shop.client("--hold", "0.2") as client:
+        first = await client.call_tool("buy", {"item": "ink"})
+        assert first.is_error
+        assert "Call the same tool with the same arguments again" in text_of(first)
+        row = await shop.pending()
+        again = await client.call_tool("buy", {"item": "ink"})
+        assert row.id in text_of(again)
+        await shop.decided("approve")
+
+        async def ran() -> bool:
+            return not (await client.call_tool("buy", {"item": "ink"})).is_error
+
+        await until(ran)
+        assert shop.bought == ["1 ink"]
+        other = await client.call_tool("buy", {"item": "ink"})
+        assert "Pending approval" in text_of(other)
+        assert (await shop.pending()).id != row.id
+    await until(lambda: _none_pending(shop))  # the gate was closed
+    assert shop.bought == ["1 ink"]
+
+
+async def _none_pending(shop: Shop) -> bool:
+    return not await shop.there(shop.port.app.inbox.list())
+
+
+async def test_a_call_that_its_client_gives_up_is_withdrawn(shop: Shop) -> None:
+    async with shop.client() as client:
+        buying = asyncio.ensure_future(client.call_tool("buy", {"item": "ink"}))
+        await shop.pending()
+        buying.cancel()
+        await until(lambda: _none_pending(shop))
+        assert shop.bought == []
+
+
+async def test_a_server_that_dies_after_the_claim_leaves_the_call_in_doubt(shop: Shop) -> None:
+    async with shop.client() as client:
+        buying = asyncio.ensure_future(client.call_tool("buy", {"item": "bomb"}))
+        await shop.decided("approve")
+        made: Any = (await asyncio.gather(buying, return_exceptions=True))[0]
+        assert isinstance(made, Exception) or made.is_error
+        row = await shop.pending()
+        assert (row.kind, shop.bought) == ("in_doubt", ["1 bomb"])
+        await shop.there(shop.port.app.inbox.resolve(row, "did_not_run", by="ada"))
+
+
+async def test_a_policy_decides_and_without_a_server_nothing_is_forwarded(shop: Shop) -> None:
+    shop.port.app.policy = Policy(allow(tool="buy", where={"count": {"lt": 5}}), deny(tool="buy"))
+    try:
+        async with shop.client() as client:
+            assert text_of(await client.call_tool("buy", {"item": "pen", "count": 1})) == "bought 1 pen"
+            assert (await client.call_tool("buy", {"item": "pen", "count": 7})).is_error
+            assert shop.bought == ["1 pen"]
+    finally:
+        shop.port.app.policy = None
+    async with shop.client(KEYTURN_SERVER="http://localhost:1") as client:
+        made = await client.call_tool("buy", {"item": "pen"})
+        assert made.is_error
+        assert "no approval could be asked for" in text_of(made)
+        assert shop.bought == []
+
+
+async def test_another_description_is_another_request(shop: Shop) -> None:
+    async with AsyncClient(shop.port.url, shop.token) as keyturn:
+        holding = Holding(keyturn.asks, 0.1)
+
+        async def quiet(_number: int) -> None:
+            return None
+
+        shown: set[str] = set()
+        for client, description in (
+            ("a 1", "Buy."),
+            ("a 1", "Buy."),
+            ("a 1", "Buy, and send the card."),
+            ("b 1", "Buy."),
+        ):
+            with pytest.raises(Refused) as refused:
+                await holding.approved(GatedCall(client, "shop", "buy", {}, description, None), quiet)
+            shown.add(str(refused.value))
+        assert len(shown) == 3
+        await holding.close()
+    assert await _none_pending(shop)
