@@ -34,7 +34,10 @@ NO_VARIABLES = {
     "ID": "what the help of a command calls an argument",
     "NETWORK": "what the help of a command calls an argument",
     "NAME": "what the help of a command calls an argument",
+    "PATTERN": "what the help of a command calls an argument",
     "PERSON": "what the help of a command calls an argument",
+    "SECONDS": "what the help of a command calls an argument",
+    "TOOLS": "what the help of a command calls an argument",
     "URL": "what the help of a command calls an argument",
     "O_NOFOLLOW": "of the module os",
     "O_NONBLOCK": "of the module os",
@@ -44,6 +47,7 @@ NO_VARIABLES = {
 }
 # Errors that no caller of the public interface meets.
 INSIDE = {
+    "BadSettings", "Ended", "NoPlace", "Refused", "ServerRefused",  # of hooks and the gate, which print their words
     "BadGlob", "BatchFailed", "Broken", "CallRefused", "CannotTell", "Lost", "LostRace", "NotWritten", "OutcomeUnknown",
     "SearchFailed", "TooNarrow", "Unclear", "Unfit", "Unreached", "Unreadable", "Unsent", "Malformed", "Misplaced",
     "NoRoom", "BadBody", "Barred", "Elsewhere", "Refusal", "TooLong", "TooMany", "TooManyStreams", "TooSlow",

@@ -1,4 +1,4 @@
-"""Codex CLI: PreToolUse, and PermissionRequest in its approval path. To approve, a hook prints nothing.
+"""Codex CLI: PreToolUse, and PermissionRequest in its approval path; to approve, a hook prints nothing.
 
 An answer that Codex does not know in full is a failed hook, after which the command runs: so nothing is added to it.
 """

@@ -1,4 +1,4 @@
-"""Gemini CLI: BeforeTool. It gives its calls no id, and counts timeouts in milliseconds."""
+"""Gemini CLI: BeforeTool, whose calls have no id and whose timeouts are in milliseconds."""
 
 from __future__ import annotations
 

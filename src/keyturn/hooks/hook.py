@@ -1,4 +1,4 @@
-"""The hook itself: read the call, ask, wait, claim, answer. Whatever fails, and whoever ends it, the call does not run.
+"""The hook itself: read the call, ask, wait, claim, answer; whatever fails, and whoever ends it, the call does not run.
 
 Nothing but the answer is printed to stdout. Each way that does not end in an approval ends in a refusal in the words of
 the agent, or where it has none, in exit code 2.
