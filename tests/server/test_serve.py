@@ -47,6 +47,19 @@ def served(tmp_path: Path, *options: str) -> Iterator[tuple[forked.Program, Path
             process.wait(30)
 
 
+@pytest.mark.timeout(180)
+async def test_without_an_app_it_serves_an_inbox_for_external_callers(tmp_path: Path) -> None:
+    command = ["-m", "keyturn.cli.main", "serve", "--journal", f"sqlite:///{tmp_path}/inbox.db", "--port", "0"]
+    said = tmp_path / "said.txt"
+    with said.open("w") as out:
+        process = forked.Program(command, cwd=tmp_path, stdout=out, stderr=out, text=True, env=_environment())
+        try:
+            await until(lambda: "for external" in said.read_text(), seconds=120)
+        finally:
+            process.kill()
+            process.wait(30)
+
+
 def _environment() -> dict[str, str]:
     import os
 

@@ -19,7 +19,7 @@ from ..core.errors import KeyturnError, StorageError, UnsafeStore, UserError
 from .loading import external, found
 from .logs import describe_logs, set_up_logs
 from .printing import print_labelled
-from .with_journal import url_of
+from .with_journal import journal_of
 
 _GRACE = 10.0
 _NONE = "none"
@@ -67,7 +67,7 @@ def run(arguments: argparse.Namespace) -> int:
         if arguments.strict:
             warnings.simplefilter("error", UnsafeStore)
         try:
-            app = found(arguments.app) if arguments.app else external(url_of(arguments, new=True))
+            app = found(arguments.app) if arguments.app else external(journal_of(arguments.journal, new=True))
             address = ListeningAddress(
                 host=arguments.host,
                 port=arguments.port,

@@ -100,7 +100,12 @@ def url_of(arguments: argparse.Namespace, *, new: bool = False) -> str:
     word = getattr(arguments, "url", None)
     if word is not None and arguments.journal not in (None, word):
         raise UserError("two journals are named: omit the argument, or --journal")
-    given = word or arguments.journal or os.environ.get(JOURNAL)
+    return journal_of(word or arguments.journal, new=new)
+
+
+def journal_of(given: str | None, *, new: bool = False) -> str:
+    """Return the URL of the journal that is given, else of the environment or of this directory."""
+    given = given or os.environ.get(JOURNAL)
     if given:
         return str(given)
     if new or Path(_NEAR).is_file():
