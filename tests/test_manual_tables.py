@@ -47,7 +47,7 @@ NO_VARIABLES = {
 }
 # Errors that no caller of the public interface meets.
 INSIDE = {
-    "BadSettings", "Ended", "NoPlace", "Refused", "ServerRefused",  # of hooks and the gate, which print their words
+    "BadSettings", "HookEnded", "NoPlace", "NotForwarded", "ServerRefused",  # of hooks and the gate, which print their words
     "BadGlob", "BatchFailed", "Broken", "CallRefused", "CannotTell", "Lost", "LostRace", "NotWritten", "OutcomeUnknown",
     "SearchFailed", "TooNarrow", "Unclear", "Unfit", "Unreached", "Unreadable", "Unsent", "Malformed", "Misplaced",
     "NoRoom", "BadBody", "Barred", "Elsewhere", "Refusal", "TooLong", "TooMany", "TooManyStreams", "TooSlow",

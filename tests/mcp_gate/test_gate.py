@@ -16,7 +16,7 @@ from mcp.client.stdio import StdioServerParameters
 
 from keyturn import ExternalAgent
 from keyturn.client.client import AsyncClient
-from keyturn.mcp_gate.holding import GatedCall, Holding, Refused
+from keyturn.mcp_gate.holding import GatedCall, Holding, NotForwarded
 from keyturn.policies.rules import Policy, allow, deny
 from tests.server.programs import Port
 from tests.waiting import until
@@ -214,7 +214,7 @@ async def test_another_description_is_another_request(shop: Shop) -> None:
             ("a 1", "Buy, and send the card."),
             ("b 1", "Buy."),
         ):
-            with pytest.raises(Refused) as refused:
+            with pytest.raises(NotForwarded) as refused:
                 await holding.approved(GatedCall(client, "shop", "buy", {}, description, None), quiet)
             shown.add(str(refused.value))
         assert len(shown) == 3

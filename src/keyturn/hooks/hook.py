@@ -23,7 +23,7 @@ _PAUSE = 1.0
 _LATE = "no decision was made in time"
 
 
-class Ended(BaseException):
+class HookEnded(BaseException):
     """Raised where the agent ends its hook, or is gone."""
 
 
@@ -84,10 +84,10 @@ class _Request:
                     self._withdraw(_LATE)
                     break
                 if os.getppid() != self._parent:
-                    raise Ended("the agent is gone")
+                    raise HookEnded("the agent is gone")
                 self._look(min(left, _STEP))
         except BaseException:
-            self._withdraw("the agent does not wait for a decision any more")
+            self._withdraw("the agent stopped waiting for a decision")
             raise
         return self._state
 
@@ -137,7 +137,7 @@ def end_on_signals() -> None:
     """Let signals that end the hook withdraw its request first."""
 
     def end(number: int, _frame: object) -> None:
-        raise Ended(f"signal {number}")
+        raise HookEnded(f"signal {number}")
 
     for each in (signal.SIGTERM, signal.SIGHUP, signal.SIGINT):
         signal.signal(each, end)

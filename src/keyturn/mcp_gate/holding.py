@@ -36,7 +36,7 @@ class GatedCall(NamedTuple):
     schema: dict[str, Any] | None
 
 
-class Refused(Exception):
+class NotForwarded(Exception):
     """Raised where a call is not to be forwarded; the message is for the client's model."""
 
 
@@ -58,7 +58,7 @@ class Holding:
         self._waited = dict[str, int]()  # how many calls wait for each
 
     async def approved(self, call: GatedCall, progress: Progress) -> Approved:
-        """Return a call that may be forwarded, or raise `Refused`; where the client gives up, it is withdrawn."""
+        """Return a call that may be forwarded, or raise `NotForwarded`; where the client gives up, it is withdrawn."""
         name = digest([call.client, call.server, call.tool, call.arguments, call.description, call.schema])
         state = await self._asked(name, call)
         self._waited[name] = self._waited.get(name, 0) + 1
@@ -71,7 +71,7 @@ class Holding:
         finally:
             self._waited[name] -= 1
         if state.status == "pending":
-            raise Refused(
+            raise NotForwarded(
                 f"Pending approval (request {state.request or state.id}). Call the same tool with the same arguments "
                 "again to wait for the decision."
             )
@@ -109,18 +109,18 @@ class Holding:
     async def _claimed(self, name: str, state: AskState) -> Approved:
         self._open.pop(name, None)  # a decision is for one call
         if state.status != "approved":
-            raise Refused(_words(state))
+            raise NotForwarded(_words(state))
         holder = new_id()
         try:
             claim = await self._asks.claim(state.id, state.digest, holder)
         except Conflict as error:
-            raise Refused(f"Not run: {error}") from None
+            raise NotForwarded(f"Not run: {error}") from None
         return Approved(state.id, holder, json.loads(claim.arguments))
 
     async def _given_up(self, name: str, state: AskState) -> None:
         if self._open.pop(name, None) == state.id:
             with contextlib.suppress(Conflict):
-                await self._asks.withdraw(state.id, why="the client does not wait for the call any more")
+                await self._asks.withdraw(state.id, why="the client stopped waiting for the call")
 
     @contextlib.asynccontextmanager
     async def running(self, approved: Approved) -> AsyncGenerator[None]:

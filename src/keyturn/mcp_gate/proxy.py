@@ -17,7 +17,7 @@ from mcp.server.lowlevel import NotificationOptions, Server
 from mcp.server.stdio import stdio_server
 
 from ..client.asks import AsyncAsks
-from .holding import GatedCall, Holding, Refused
+from .holding import GatedCall, Holding, NotForwarded
 
 
 class McpGate:
@@ -96,7 +96,7 @@ class McpGate:
                 (tool.description or "") if tool else "", tool.input_schema if tool else None,
             )  # fmt: skip
             approved = await self._holding.approved(call, _progress_of(context, params))
-        except Refused as refused:
+        except NotForwarded as refused:
             return _error(str(refused))
         except Exception as error:  # whatever fails, the call is not forwarded
             return _error(f"Not run: no approval could be asked for ({type(error).__name__}).")
