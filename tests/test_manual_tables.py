@@ -47,7 +47,8 @@ NO_VARIABLES = {
 }
 # Errors that no caller of the public interface meets.
 INSIDE = {
-    "BadSettings", "HookEnded", "NoPlace", "NotForwarded", "ServerRefused",  # of hooks and the gate, which print their words
+    # Of hooks and the gate, which print their words.
+    "BadSettings", "HookEnded", "NoPlace", "NotForwarded", "ServerRefused",
     "BadGlob", "BatchFailed", "Broken", "CallRefused", "CannotTell", "Lost", "LostRace", "NotWritten", "OutcomeUnknown",
     "SearchFailed", "TooNarrow", "Unclear", "Unfit", "Unreached", "Unreadable", "Unsent", "Malformed", "Misplaced",
     "NoRoom", "BadBody", "Barred", "Elsewhere", "Refusal", "TooLong", "TooMany", "TooManyStreams", "TooSlow",
