@@ -189,3 +189,25 @@ def test_the_texts_of_the_source_are_found() -> None:
 def test_a_riddle_is_found_out() -> None:
     hostile = "Whoever comes in is told what waits; the key counts no more."
     assert [word[0] for word in RIDDLES.finditer(hostile)] == ["Whoever", "comes in", "what waits", "counts no more"]
+
+
+# The pages on which requests are listed and decided, and what must not come back to them.
+PAGES_OF_REQUESTS = (
+    *("inbox", "request_alone", "edit", "grant", "grants", "alike", "alike_done", "run", "runs", "refused"),
+    *("_request", "_actions", "_answer", "_answered", "_outcome", "_outcome_inner", "_row", "_thread", "_doubt"),
+    *("_change", "_covers", "_signing", "_looking", "_seen"),
+)
+OF_PAGES = re.compile(
+    r"\b(for the record|is on it|asked anew|does not wait|its time is up|takes (?:a|your) signature|unasked"
+    r"|have it back|stands below|in force|not ours|what came of|died|the predicate|approve calls like this)\b",
+    re.IGNORECASE,
+)
+
+
+def test_the_pages_of_requests_are_in_the_words_of_the_trade() -> None:
+    templates = PACKAGE / "server/web/templates"
+    found = list[str]()
+    for name in PAGES_OF_REQUESTS:
+        text = re.sub(r"{#.*?#}|{%.*?%}", " ", (templates / f"{name}.html").read_text(encoding="utf-8"))
+        found += [f"{name}: {word[0]}" for words in (RIDDLES, OF_PAGES) for word in words.finditer(text)]
+    assert not found, "\n".join(["", *found, "", "Write it as GitHub and Stripe do."])

@@ -134,6 +134,18 @@ async def a_rejection_that_came_too_late_undoes_nothing(b: Bench) -> None:
 
 
 @trial
+async def a_call_starts_once_its_approval_cannot_be_undone(b: Bench) -> None:
+    pen = b.pen().asks()
+    pen.decide(pen.word(undo_ms=5_000))
+    pen.passes()
+    pen.now += 4_999
+    pen.refuses(Conflict, cm.StartCall("r/1.0", "t1"))
+    pen.now += 1
+    pen(cm.StartCall("r/1.0", "t1"))
+    assert pen.state == "started"
+
+
+@trial
 async def only_who_may_decide_marks(b: Bench) -> None:
     pen = b.pen().asks(terms=Approval(role="ops"))
     shown = call_digest(pen.log.run, pen.log.run.calls["r/1.0"])

@@ -6,7 +6,7 @@ As in `broken.py`, each breaks one law and must be caught by the battery.
 from __future__ import annotations
 
 from keyturn.channels.lane import Lane
-from keyturn.core import crossing, people, quota
+from keyturn.core import crossing, decide, people, quota
 from keyturn.core.challenge import decision_text
 from keyturn.core.gate import deciding, noting, words
 from keyturn.core.gate import marks as beside
@@ -79,6 +79,11 @@ OF_PEOPLE: list[Mutant] = [
         "anybody withdraws a vote",
         "I1 a vote is withdrawn by its voter",
         Edit(beside.own_vote, "call.votes.get(who.id)", "next(iter(call.votes.values()), None)"),
+    ),
+    mutant(
+        "an approval that can be undone runs at once",
+        "I1 a call starts no sooner than its approval says",
+        Edit(decide._start_call, "if run.now < (held_until(call) or 0):", "if False:"),
     ),
     mutant(
         "a vote is withdrawn when its time is up",

@@ -100,7 +100,9 @@ async def withdrawn_votes(arena: Arena, dice: random.Random) -> Met:
     await arena.resumed(await arena.state(0, run, "joint"), "joint")
     if arena.by_run[run]:
         broken.append(f"the effect happened {arena.by_run[run]} times, on one vote of two")
-    return {"votes withdrawn": votes, "withdrawn": approvals}, broken + await over(arena, run)
+    if votes:  # an approval that was taken back is decided anew, and that is no second decision
+        broken += await over(arena, run)
+    return {"votes withdrawn": votes, "withdrawn": approvals}, broken
 
 
 async def _voices(arena: Arena, run: str) -> list[tuple[str, str, bool]]:

@@ -239,7 +239,7 @@ async def test_a_quorum_shows_its_progress_and_takes_two() -> None:
     async with desk("support") as at:
         await at.seen()
         await at.press("a")
-        await at.says("1 of 2 approvals; more approvals are required", "1/2", "ada approved")
+        await at.says("1 of 2 approvals. One more approval", "1 of 2", "ada approved")
         row = await at.row("refund")
         assert row.state == "open"
 

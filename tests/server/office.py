@@ -211,6 +211,7 @@ class Served:
         self._socket.bind(("127.0.0.1", 0))
         self.port = int(self._socket.getsockname()[1])
         self.url = f"http://localhost:{self.port}"
+        settings = ServerSettings(undo=None) if settings is None else settings
         config = uvicorn.Config(serve(app, settings), log_level="error", timeout_graceful_shutdown=1, lifespan="on")
         self._server = uvicorn.Server(config)
         self.loop = asyncio.new_event_loop()

@@ -220,8 +220,8 @@ def _gone(at: Scene, page: Page) -> None:
 def _conflict(at: Scene, page: Page) -> None:
     at.says("reject", "ci", message="Never force main.")
     page.get_by_role("button", name="Reject").first.click()
-    page.get_by_label("Why, for the model to read").fill("No.")
-    page.get_by_role("button", name="Reject with these words").click()
+    page.get_by_label("Reason, for the model to read").fill("No.")
+    page.get_by_role("button", name="Reject this call").click()
     page.wait_for_timeout(1_500)
 
 

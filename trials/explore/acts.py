@@ -73,6 +73,7 @@ class Say(NamedTuple):
     where: str = ""  # the only arguments for which it is given
     review: float = 0.0  # the share of its uses that is reviewed
     mute: bool = False  # no reason is given
+    undo: int = 0  # the call starts so much later
     replay: bool = False  # it was given before they withdrew it, and comes once more
 
 
@@ -85,7 +86,7 @@ def say(who: Decider, verdict: str, call: str = CALL, run: int = 0, how: Say = S
     def said(clock: int, shown: Shown, name: str, of: tuple[str, str] | None, after: int) -> Try:
         made = replace(_decision(clock, who, verdict, how, call, shown.digest), withdrawals=after)
         word = Word(who.id, verdict, name, shown.call, shown.asking, made.at, made.args or "", how.glass)
-        word = replace(word, replayed=how.replay)
+        word = replace(word, replayed=how.replay, undo=how.undo * UNIT)
         grants = [] if of is None else [_grant(clock, who, verdict, *of, how)]
         until = grants[0].expires_at if grants else None
         gives = grants[0].verdict if grants else ""
@@ -112,6 +113,7 @@ def _manner(how: Say) -> str:
     words = ", breaking the glass" if how.glass else ""
     words += " without a reason" if how.mute else ""
     words += " and asks back" if how.asks_back else ""
+    words += " with a time to undo it" if how.undo else ""
     words += f" where it is {how.where}" if how.where else ""
     words += f", always{f', {how.uses} times' if how.uses else ''}" if how.grants else ""
     words += " as before they withdrew it" if how.replay else ""
@@ -126,7 +128,13 @@ def _decision(clock: int, who: Decider, verdict: Any, how: Say, call: str, diges
     message = "what for?" if how.asks_back else None
     output = "paid by hand" if verdict == "answer" else None
     note = "an emergency" if how.glass and not how.mute else None
-    more: dict[str, Any] = {"broke_glass": how.glass, "asks_back": how.asks_back, "message": message, "note": note}
+    more: dict[str, Any] = {
+        "undo_ms": how.undo * UNIT,
+        "broke_glass": how.glass,
+        "asks_back": how.asks_back,
+        "message": message,
+        "note": note,
+    }
     return ev.Decision(call, verdict, digest, at, who, args=args, output=output, **more)
 
 

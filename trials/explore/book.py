@@ -41,6 +41,7 @@ class Word(msgspec.Struct, frozen=True):
     args: str = ""
     glass: bool = False
     confirms: bool = False
+    undo: int = 0  # for how long it can be undone before the call starts
     replayed: bool = False  # it was given before its maker withdrew their vote
 
 
@@ -64,6 +65,7 @@ class Told(msgspec.Struct, frozen=True):
     withdrew: tuple[str, ...] = ()  # who withdrew a vote on this asking
     let: str = ""  # what lets it run: "unasked", "people", "grant", "answer" or "retry"
     let_at: int = 0
+    held: int = 0  # for how long after that it does not start
     judged: bool = True  # the newest policy was asked about what lets it run
     acted: bool = False  # by its log it may have had an effect
     truly: bool = False  # it may have had one, whatever a restored log knows of it

@@ -75,6 +75,7 @@ _BY_NAME = {
     "anybody marks": "denial",
     "a withdrawn vote counts again": "votes",
     "a withdrawn vote stands": "votes",
+    "an approval that can be undone runs at once": "votes",
     "anybody withdraws a vote": "votes",
     "a vote is withdrawn when its time is up": "votes",
     "a rejection that is withdrawn undoes an approval": "votes",

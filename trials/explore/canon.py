@@ -14,7 +14,7 @@ from typing import Any
 import msgspec
 
 from keyturn.core.policy import Approval
-from keyturn.core.run import Call, Frame, Run
+from keyturn.core.run import Call, Frame, Run, held_until
 from keyturn.core.states import READY, SETTLED
 
 from .book import Book, Told
@@ -78,8 +78,8 @@ _LEFT_OUT: dict[type[Any], dict[str, str]] = {
         "claim": "by hand: a time",
         "snoozes": "the same",
     },
-    Told: {"asked_at": "by hand: a time", "let_at": "the same", "looks": "the same", "words": "the same",
-           "cleared": "the same"},
+    Told: {"asked_at": "by hand: a time", "let_at": "the same", "held": "the same", "looks": "the same",
+           "words": "the same", "cleared": "the same"},
     Book: {"calls": "see Told", "grants": "by hand: have times", "troubles": "the same"},
 }  # fmt: skip
 
@@ -161,12 +161,14 @@ def _call(call: Call, age: Age) -> tuple[Any, ...]:
     decided = then(call.decision.at) if again and call.decision is not None else 0
     if state == "started":
         return (known, cleared, decided)
+    until = held_until(call) if state in READY else None
+    held = 0 if until is None else max(0, -age(until))
     asked = _asked(age, terms, call.asked_at) if state == "asked" else 0
     sure = call.confirmed and (_OF_DECISION(call.confirmed), then(call.confirmed.at))
     votes = sorted((by, _OF_DECISION(made), then(made.at)) for by, made in call.votes.items()) if call.votes else 0
     looks = sorted((who, then(at)) for who, at in call.looks.items()) if call.looks else 0
     withdrawn = [made.by for made in call.withdrawn]
-    return (known, cleared, asked, decided, sure, votes, looks, claim, withdrawn)
+    return (known, cleared, asked, decided, sure, votes, looks, claim, withdrawn, held)
 
 
 def _asked(age: Age, terms: Approval | None, at: int) -> int:
@@ -207,8 +209,9 @@ def _told(told: Told, age: Age) -> tuple[Any, ...]:
     asked = _asked(age, terms, told.asked_at) if told.place == "asked" else 0
     let = then(told.let_at) if told.place == "ready" or told.probes or told.along else 0
     cleared = [(_OF_WORD(word), then(word.at)) for word in told.cleared] if told.probes else 0
+    held = max(0, told.held - age(told.let_at)) if told.place == "ready" else 0
     if told.place == "started":
         return (_OF_TOLD(told), asked, let, cleared)
     words = [(_OF_WORD(word), then(word.at)) for word in told.words]
     looks = [(who, then(at)) for who, at in told.looks]
-    return (_OF_TOLD(told), asked, let, cleared, words, looks)
+    return (_OF_TOLD(told), asked, let, cleared, words, looks, held)

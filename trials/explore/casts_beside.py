@@ -70,7 +70,14 @@ def votes() -> Cast:
     terms = Approval(role="pay", quorum=2, deny_quorum=2, expires="2s")
     acts = [*worker((ALLOW,), ((pays("a", terms),),)), time_passes()]
     acts += [say(who, verdict) for who in (ANN, BOB) for verdict in ("approve", "reject")]
-    acts += [say(DEE, "approve"), say(ANN, "retry"), say(BOB, "retry"), lose(), withdraw(ANN)]
+    acts += [
+        say(DEE, "approve"),
+        say(DEE, "approve", how=Say(undo=1)),
+        say(ANN, "retry"),
+        say(BOB, "retry"),
+        lose(),
+        withdraw(ANN),
+    ]
     acts += [withdraw(ANN, vote="approve"), withdraw(ANN, vote="reject"), withdraw(MAL, vote="approve")]
     acts += [say(ANN, "approve", how=Say(replay=True)), say(ANN, "reject", how=Say(replay=True))]
     return Cast("votes", "votes that are withdrawn while others vote", beginning(), tuple(acts), 3 * UNIT)

@@ -225,7 +225,8 @@ def _by_person(book: Book, told: Told, made: ev.Decision, done: Done) -> tuple[B
         against = {each.who for each in (*told.words, word) if each.verdict == "reject"}
         need(len(against) >= told.terms.deny_quorum, "I3", f"{made.call} was rejected by too few")
     words = _with(told, word)
-    return book, changed(told, words=words, cleared=words if lets else told.cleared), word.at
+    held = word.undo if lets else told.held
+    return book, changed(told, words=words, cleared=words if lets else told.cleared, held=held), word.at
 
 
 def _by_grant(book: Book, told: Told, made: ev.Decision, done: Done) -> tuple[Book, Told, int]:
@@ -277,6 +278,8 @@ def _started(book: Book, event: ev.CallStarted, done: Done) -> Book:
     if told.place != "ready":
         promise, how = _NO_START[told.place]
         need(False, promise, f"{event.call} {how}")
+    held = told.let in ("people", "retry") and done.now < told.let_at + told.held
+    need(not held, "I1", f"{event.call} started while its approval could still be undone")
     if told.along:
         beside = [each for name, each in book.calls.items() if _reply_of(name) == _reply_of(event.call)]
         others = [each for each in beside if not (each.along and each.place in ("ready", "started"))]

@@ -238,7 +238,8 @@ class Person:
         if extra.get("glass"):
             await inbox.approve(request, break_glass=True, note="it burns", **how)
         elif word.verdict in ("approve", "edit"):
-            await inbox.approve(request, edit=extra.get("edit"), grant=extra.get("grant"), **how)  # type: ignore[arg-type]
+            undo: Any = {"undo": "5s"} if self.dice.random() < 0.1 and not self.world.calm else {}
+            await inbox.approve(request, edit=extra.get("edit"), grant=extra.get("grant"), **undo, **how)  # type: ignore[arg-type]
         elif word.verdict == "reject":
             always, message = extra.get("always", False), extra.get("message")
             await inbox.reject(request, message=message, always=always, **how)  # type: ignore[arg-type]

@@ -22,12 +22,12 @@ from ..wire import said
 from ..wire.detail import RequestDetail
 from ..wire.people import KeySeen, KeysSeen, Me
 from ..wire.seen import Decided, Done, Form, GrantPage, GrantSeen, Outcomes, RequestPage, RequestSeen, ToSign
-from .naming import Names, SentWords, body_of, length_of
+from .naming import Names, SentWords, body_of, grant_said, length_of
 from .sending import PATIENCE, Sender, ServerError, StreamBreaks, after_of, read, told_error
 
 _MOST = 500  # rows of the page that is followed
 _EVERY = 10.0  # seconds after which it is looked at once more, whatever the server sent
-_SIGNED = ("output", "message", "note", "break_glass", "asks_back")
+_SIGNED = ("output", "message", "note", "break_glass", "asks_back", "undo")
 
 
 class AsyncInbox:
@@ -246,15 +246,13 @@ class AsyncInbox:
         grant: Grant | None = None,
         seen: Preview | None = None,
         break_glass: bool = False,
+        undo: str | float | None = None,
         **words: Unpack[SentWords],
     ) -> RequestRow:
-        """Approve exactly this call, or with other arguments, or from now on what a grant covers."""
-        given = None
-        if grant is not None:
-            expires = None if grant.expires is None else length_of(grant.expires)
-            where = None if grant.where is None else dict(grant.where)
-            given = said.GrantSaid(where=where, expires=expires, uses=grant.uses, scope=grant.scope)
+        """Approve this call, with other arguments, or with a grant; `undo` ("5s") delays its start, to withdraw it."""
+        given = None if grant is None else grant_said(grant)
         more: dict[str, Any] = {"edit": edit, "grant": given, "seen": seen, "break_glass": break_glass}
+        more["undo"] = None if undo is None else length_of(undo)
         return await self._decided(request, "approve", said.Approve, words, more)
 
     async def reject(

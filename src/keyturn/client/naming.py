@@ -7,6 +7,8 @@ from collections.abc import Awaitable, Callable, Iterator
 from typing import Any, TypeVar
 
 from ..inbox.naming import Naming, Shown, shown_of
+from ..policies.grants import Grant
+from ..wire import said
 from .sending import ServerError
 
 T = TypeVar("T")
@@ -52,3 +54,10 @@ def body_of(request: Shown, kind: Any, words: Naming | SentWords, more: dict[str
 def length_of(expires: str | float) -> str:
     """Return a duration as it is sent."""
     return expires if isinstance(expires, str) else f"{expires:f}s"
+
+
+def grant_said(grant: Grant) -> said.GrantSaid:
+    """Return a grant as it is sent."""
+    expires = None if grant.expires is None else length_of(grant.expires)
+    where = None if grant.where is None else dict(grant.where)
+    return said.GrantSaid(where=where, expires=expires, uses=grant.uses, scope=grant.scope)

@@ -23,7 +23,7 @@ KeyVerdict = Literal["enrol", "confirm", "revoke"]
 # What a person says, by the fields of what is recorded; a field is in one of the lists, or a test fails.
 SAID = ("digest", "verdict", "args", "basis", "output", "message", "note")
 # These are in the text where they are said: most decisions say nothing of the kind.
-SAID_ALSO = ("broke_glass", "asks_back", "metadata", "withdrawals")
+SAID_ALSO = ("broke_glass", "asks_back", "metadata", "withdrawals", "undo_ms")
 NOT_SAID = ("call", "at", "decider", "via", "grant", "runs", "proof", "confirms", "key")
 GRANT_SAID = ("agent", "tool", "verdict", "where", "expires_at", "uses", "message", "reach")
 GRANT_NOT_SAID = ("id", "decider", "call", "review", "terms")

@@ -35,7 +35,7 @@ from .moves import asked_on
 from .policy import Verdict
 from .records import WANTS
 from .reply import check_proposal, check_usage, keyed, record_reply, refuse_reply
-from .run import Frame, Run, unknown_below
+from .run import Frame, Run, held_until, unknown_below
 from .states import MOVES, OVER, READY
 
 
@@ -124,6 +124,8 @@ def _start_call(run: Run, c: cm.StartCall) -> Events:
         raise Conflict("this run failed; nothing starts until it is resumed")
     call = call_in(run, c.call, *READY)
     frame = run.frames[call.frame]
+    if run.now < (held_until(call) or 0):
+        raise Conflict("the approval can be withdrawn for a moment still, and the call starts after that")
     if call.recheck:
         raise Conflict("the policy has not been evaluated for this decision yet")
     if stale(run, call):

@@ -184,7 +184,7 @@ def barred(terms: Approval | None, who: Decider | None, requester: str | None, p
     Where they ask for two steps, it takes those of one of them.
 
     >>> barred(Approval(role="ops"), Decider("ada", strength="authenticated"), None)
-    "it takes the role 'ops'"
+    "it requires the role 'ops'"
     >>> barred(Approval(role="ops"), Decider("ada", roles=("ops",), strength="authenticated"), None)
     ''
     """

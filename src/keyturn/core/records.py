@@ -98,7 +98,8 @@ class Decision(msgspec.Struct, frozen=True, omit_defaults=True, forbid_unknown_f
     rejection is a question to the agent. `output` is a person's own result, `message` the words for the model, `note`
     the words for the record, `proof` what the person's own key made of it, `metadata` what a program tells the tool
     that runs. `withdrawals` is how many votes on this asking had been withdrawn when it was made: a vote from before
-    its own withdrawal is no vote again, though it be signed.
+    its own withdrawal is no vote again, though it be signed. `undo_ms` is for how long after `at` its call does not
+    start, so that the approval can be withdrawn.
     """
 
     call: str
@@ -121,6 +122,7 @@ class Decision(msgspec.Struct, frozen=True, omit_defaults=True, forbid_unknown_f
     metadata: Any = None
     key: str = ""
     withdrawals: int = 0
+    undo_ms: int = 0
 
     @property
     def by(self) -> str | None:

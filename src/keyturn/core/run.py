@@ -388,6 +388,12 @@ def let_by(call: Call) -> ev.Decision | None:
     return call.cleared if decision is not None and decision.via == "probe" else decision
 
 
+def held_until(call: Call) -> int | None:
+    """Return until when the approval of a call can be withdrawn before it starts; None where it is not held."""
+    decision = let_by(call)
+    return None if decision is None or not decision.undo_ms else decision.at + decision.undo_ms
+
+
 def request_id(run: Run, call_id: str) -> str:
     """Return the unguessable public name of a call's request."""
     return blake2b(call_id.encode(), key=run.salt.encode(), digest_size=16).hexdigest()

@@ -15,6 +15,7 @@ from ..core.beside_events import ReviewWord
 from ..core.errors import KeyturnError, NotPending, UserError
 from ..core.gate.reviews import reviewed_call
 from ..core.gate.words import decided_before
+from ..core.policy import milliseconds
 from ..core.preview import REDACTED, Preview, redact
 from ..core.records import Word
 from ..core.request import Request, review_of
@@ -28,7 +29,7 @@ from ..policies.grants import Grant
 from .naming import By as By
 from .naming import Naming, Outcome, Shown, named, shown_of
 from .request_store import RequestStore
-from .signed_words import SignedWords, challenge_of
+from .signed_words import SignedWords, WordsToSign, challenge_of
 
 Make = Callable[..., decisions.MadeDecision]
 
@@ -47,11 +48,13 @@ class Deciding:
         grant: Grant | None = None,
         seen: Preview | None = None,
         break_glass: bool = False,
+        undo: str | float | None = None,
         **words: Unpack[Naming],
     ) -> RequestRow:
         """Approve exactly this call, or with other arguments, or from now on what a grant covers.
 
-        With `break_glass`, alone and with a `note`, where the terms name a role that may: others are told.
+        With `break_glass`, alone and with a `note`, where the terms name a role that may: others are told. With `undo`
+        ("5s"), the call starts so much later, and the approval can be withdrawn until then.
         """
         shown = shown_of(request, words)
         log, waiting = await self._requests.waiting(shown)
@@ -61,7 +64,9 @@ class Deciding:
             decisions.check_may(waiting, told)
         made = None if edit is None else await self._requests.checked(log, waiting, edit, seen)
         reach = reach_of(grant, log.run, self._requests.store)
-        said = decisions.approve(waiting, now, edit=made, grant=grant, reach=reach, broke_glass=break_glass, **told)
+        held = 0 if undo is None else milliseconds(undo)
+        given: Any = {"edit": made, "grant": grant, "reach": reach, "broke_glass": break_glass, "undo_ms": held}
+        said = decisions.approve(waiting, now, **given, **told)
         if said.grant is not None:
             await self._requests.people.check_grant(by, said.grant.expires_at)
         return await self._requests.deliver(log, shown, said)
@@ -135,17 +140,15 @@ class Deciding:
         *,
         edit: Mapping[str, Any] | str | None = None,
         seen: Preview | None = None,
-        output: object = None,
-        message: str | None = None,
-        break_glass: bool = False,
-        asks_back: bool = False,
-        **words: Unpack[Naming],
+        **words: Unpack[WordsToSign],
     ) -> bytes:
         """Return what somebody signs who decides so, with the very words of the decision; it fits no other.
 
         Raises `Conflict` for a request that was decided, and `NotPending` for a review, which nobody signs.
         """
-        log, waiting = await self._requests.waiting(shown_of(request, words))
+        named = Naming(digest=words.pop("digest", None), revision=words.pop("revision", None))
+        words.pop("proof", None)
+        log, waiting = await self._requests.waiting(shown_of(request, named))
         call = log.run.calls.get(waiting.call)
         if call is None or call.state not in WAITING:
             if (before := log.run.decided.get(waiting.call)) is not None:
@@ -156,10 +159,7 @@ class Deciding:
         ):  # equal challenges would tell that a secret was guessed right
             raise UserError(f"an edit is signed with {REDACTED} in the place of each secret: leave it as it is shown")
         made = None if edit is None else await self._requests.checked(log, waiting, edit, seen)
-        said = SignedWords(
-            output=output, message=message, break_glass=break_glass, asks_back=asks_back, note=words.get("note")
-        )
-        return challenge_of(self._requests.people.tenant, waiting, verdict, made, **said)
+        return challenge_of(self._requests.people.tenant, waiting, verdict, made, **cast("SignedWords", words))
 
     async def approve_all(
         self, requests: Iterable[RequestRow | Request | ToolApprovalItem], *, by: By, note: str | None = None

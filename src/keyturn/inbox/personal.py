@@ -38,7 +38,7 @@ _METHODS: dict[Verdict, tuple[str, dict[str, str]]] = {
     "wrong": ("review", {"verdict": "wrong"}),
     "withdraw": ("withdraw", {}),
 }
-_SIGNED = ("edit", "seen", "output", "message", "note", "break_glass", "digest", "revision")
+_SIGNED = ("edit", "seen", "output", "message", "note", "break_glass", "undo", "digest", "revision")
 #: The verdicts that a person can sign; a review is signed by nobody.
 SIGNABLE: tuple[Verdict, ...] = tuple(each for each, (method, _) in _METHODS.items() if method != "review")
 VERDICTS: tuple[Verdict, ...] = tuple(_METHODS)
@@ -52,6 +52,7 @@ class Details(Naming, total=False):
     seen: Preview | None
     grant: Grant | None
     break_glass: bool
+    undo: str | None
     message: str | None
     always: bool
     output: Any

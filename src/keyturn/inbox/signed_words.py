@@ -13,11 +13,13 @@ from ..core import events as ev
 from ..core.challenge import decision_challenge
 from ..core.digest import bound_words, canonical, digest, same
 from ..core.errors import BadJson, NotAllowed
+from ..core.policy import milliseconds
 from ..core.records import Word
 from ..core.request import Request
 from ..core.strict import parse
 from ..engine.facts import decisions
 from ..engine.facts.values import said_output
+from .naming import Naming
 
 
 class SignedWords(TypedDict, total=False):
@@ -28,6 +30,11 @@ class SignedWords(TypedDict, total=False):
     note: str | None
     break_glass: bool
     asks_back: bool
+    undo: str | float | None
+
+
+class WordsToSign(SignedWords, Naming, total=False):
+    """Holds the words of a decision that are signed, and what was shown of its request."""
 
 
 def challenge_of(
@@ -36,6 +43,7 @@ def challenge_of(
     """Return what somebody signs who decides a request so, with the very words of the decision."""
     args, basis, key = (None, None, "") if edit is None else edit
     output = said_output(said.get("output"), "an output") if verdict in ("answer", "ran") else None
+    undo = said.get("undo")
     made = ev.Decision(
         request.call,
         verdict,
@@ -49,6 +57,7 @@ def challenge_of(
         broke_glass=said.get("break_glass", False),
         asks_back=said.get("asks_back", False),
         withdrawals=len(request.withdrawn),
+        undo_ms=0 if undo is None else milliseconds(undo),
     )
     return decision_challenge(tenant, request.id, request.revision, made)
 

@@ -15,6 +15,7 @@ from ..inbox.naming import Outcome
 from ..inbox.personal import SIGNABLE, Details, Marking, Verdict, signed_of
 from ..journal.rows import RequestRow
 from ..presenting.asking import STATES, is_held, unrecorded, vote_of
+from ..presenting.recorded import still_needed
 from ..presenting.shown_request import ShownRequest
 from ..screens.asking import TextDialog
 from ..screens.call_view import CallView
@@ -333,7 +334,7 @@ def _signed_as(verdict: Verdict, details: Details) -> Verdict:
 
 def _told(row: RequestRow) -> str:
     if row.state == "open" and row.request.votes:
-        return f"{vote_of(row.request)}; more approvals are required"
+        return f"{vote_of(row.request)}. {still_needed(row.request)} Press u to withdraw your vote."
     return "" if row.state == "open" else STATES.get(row.state, row.state)
 
 

@@ -144,7 +144,7 @@ def progress(request: Request) -> str:
     terms = request.terms_now
     if terms is None or terms.quorum < 2:
         return ""
-    return f"{approvals(request)}/{terms.quorum}"
+    return f"{approvals(request)} of {terms.quorum}"
 
 
 def vote_of(request: Request) -> str:
@@ -274,9 +274,9 @@ def _facts(row: RequestRow, shown: Request, now: int, zone: tzinfo) -> Iterator[
     if shown.started_at is not None:
         by = shown.started_by or ""
         started = in_ms(shown.started_at)
-        yield Fact("was started", by, f"{span(now - started)} ago, {stamp(started, zone)}")
+        yield Fact("started by", by, f"{span(now - started)} ago, {stamp(started, zone)}")
     if shown.former is not None:
-        yield Fact("was approved by", shown.former.by or "a standing decision", STATES.get(shown.former.verdict, ""))
+        yield Fact("approved by", shown.former.by or "a grant", STATES.get(shown.former.verdict, ""))
     yield Fact("requested", "", f"{span(now - row.asked_at)} ago, {stamp(row.asked_at, zone)}")
 
 
@@ -293,11 +293,11 @@ def question_of(row: RequestRow) -> tuple[str, str, str]:
     """Return the one question of a page: words before the tool's name, the name, and words after it."""
     given: Any = row.request.params
     if row.kind == "external":
-        return "Give the answer that", row.tool, "waits for?"
+        return "Answer the question of", row.tool, ""
     if row.kind == "in_doubt":
         return "Did", row.tool, "run?"
     if row.kind == "review":
-        return "Was it right to run", row.tool, "?"
+        return "Was it right to approve", row.tool, "?"
     count = len(cast("dict[str, Any]", given)) if isinstance(given, dict) else 0
     these = {0: "without arguments?", 1: "with this argument?"}.get(count, f"with these {count} arguments?")
     return "Run", row.tool, these
@@ -352,10 +352,10 @@ def _why_not(error: Exception, now: int) -> str:
     """Return why a word was not recorded: of a lost race who was first, how long before, and whether anything ran.
 
     >>> _why_not(Conflict("late", winner="ben", decision="reject", at=1_000), 4_000)
-    'ben rejected this 3 s before you. Nothing ran.'
+    'ben already rejected this, 3 s ago. Nothing ran.'
     """
     if not isinstance(error, Conflict) or error.winner is None or error.decision is None:
         return error.message if isinstance(error, KeyturnError) else str(error)
-    when = "" if error.at is None else f" {span(now - error.at)}"
-    ran = " Nothing ran." if error.decision in NOTHING_RAN else " That decision is final."
-    return f"{error.winner} {STATES.get(error.decision, error.decision)} this{when} before you.{ran}"
+    when = "" if error.at is None else f", {span(now - error.at)} ago"
+    ran = " Nothing ran." if error.decision in NOTHING_RAN else ""
+    return f"{error.winner} already {STATES.get(error.decision, error.decision)} this{when}.{ran}"

@@ -7,7 +7,7 @@ decision, what the arguments were before an edit, and how many votes there are n
 from __future__ import annotations
 
 import json
-from collections.abc import Collection
+from collections.abc import Collection, Iterable
 from typing import Any, NamedTuple
 
 from ..core import events as ev
@@ -119,6 +119,18 @@ class CallHistory:
         terms = Approval() if call is None or call.terms is None else call.terms
         needed = terms.deny_quorum if made.verdict == "reject" else terms.quorum
         return vote_words(made.verdict, [made.verdict] if call is None else call.votes.values(), needed)
+
+
+def edited_in(steps: Iterable[ev.Step], call: str) -> EditedArguments | None:
+    """Return what the newest decision with other arguments made of those of a call; None where there is none."""
+    history = CallHistory()
+    found = None
+    for step in steps:
+        for event in step.events:
+            history.read(event)
+            if isinstance(event, ev.CallDecided) and event.decision.call == call:
+                found = history.edit(event.decision) or found
+    return found
 
 
 def _shown(text: str, secrets: Collection[str]) -> str:

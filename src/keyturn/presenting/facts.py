@@ -8,6 +8,7 @@ from typing import NamedTuple
 from ..core.events import Step
 from ..journal.rows import RequestRow, RunRow
 from .asking import Standing
+from .call_history import EditedArguments, edited_in
 from .notifications import Notification
 from .trail import TrailMark, trail_of, was_started
 from .words_before import NOTHING_SAID, Context, context_of
@@ -23,6 +24,7 @@ class RequestFacts(NamedTuple):
     lines: int = 0
     ran: bool = False
     notified: Sequence[Notification] = ()
+    edited: EditedArguments | None = None
 
     @classmethod
     def of(
@@ -30,7 +32,9 @@ class RequestFacts(NamedTuple):
     ) -> RequestFacts:
         """Return what the log of its run has of a request."""
         trail = trail_of(steps, row.call)
-        return cls(row, standing, context_of(steps, row.call), trail, len(steps), was_started(trail), notified)
+        edited = edited_in(steps, row.call)
+        context = context_of(steps, row.call)
+        return cls(row, standing, context, trail, len(steps), was_started(trail), notified, edited)
 
 
 class Story(NamedTuple):

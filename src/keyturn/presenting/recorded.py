@@ -1,16 +1,124 @@
-"""Say what a decision came to: what was recorded, who is still needed, and what happens next; alike on every face."""
+"""Say what a decision came to: what was recorded, who is still needed, what happens next, and what can be undone."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
+from typing import Literal, NamedTuple
 
 from ..core.policy import Approval
-from ..core.request import Request
+from ..core.request import Request, Vote
+from ..journal.rows import RequestRow
+from ..render.escape import quote
+from ..render.verdicts import STATES
 from .asking import approvals
+from .clock import span
 from .terms import people_of
+from .trail import TrailMark
 
 #: How many approvers are named; of more, it says how many there are.
 NAMED = 4
+
+_DID = {
+    "approve": "You approved this call",
+    "edit": "You approved this call with other arguments",
+    "reject": "You rejected this call",
+    "asked_back": "You asked the agent a question about this call",
+    "answer": "You answered this call",
+    "ran": "You resolved this call: it ran",
+    "did_not_run": "You resolved this call: it did not run",
+    "retry": "You approved another run of this call",
+    "right": "You reviewed this call: right",
+    "wrong": "You reviewed this call: wrong",
+}
+_NEXT = {
+    "reject": "The call does not run. The agent is told, with your message.",
+    "asked_back": "The call does not run. The agent reads your question, and can propose the call again.",
+    "answer": "The tool does not run. The agent reads your answer as the result.",
+    "ran": "The agent reads what you said as the result. Nothing runs again.",
+    "did_not_run": "The agent is told that the call did not run. Nothing runs again.",
+    "right": "The review is on record.",
+    "wrong": "The review is on record. What ran is not undone.",
+}
+_RUNS = ("approve", "edit", "retry")
+
+
+class Recorded(NamedTuple):
+    """Holds what a person did about a request, to be shown where they did it.
+
+    `undo` says what they can withdraw: their "vote", the "approval", or "" for nothing. The call starts in `left`
+    milliseconds, where it is held for that long.
+    """
+
+    heading: str
+    then: str
+    undo: Literal["", "vote", "approval"] = ""
+    left: int = 0
+
+
+def recorded(
+    row: RequestRow,
+    person: str,
+    trail: Sequence[TrailMark],
+    now: int,
+    people: Sequence[str] = (),
+    until: int | None = None,
+) -> Recorded | None:
+    """Return what a person did about a request, and what comes of it; None where they did nothing yet.
+
+    `people` are those who can still approve it, by name; `until` is when a call starts that can be undone until then.
+    """
+    own = own_vote(row.request, person)
+    if row.state == "open":
+        return None if own is None else _voted(row.request, own, people)
+    if row.by != person and (own is None or row.state == "void"):
+        return None
+    if row.by == person:
+        heading = f"{_DID.get(row.state, STATES.get(row.state, row.state))}."
+    else:
+        heading = f"{row.by} completed your vote: {STATES.get(row.state, row.state)}."
+    if row.state not in _RUNS:
+        return Recorded(heading, _NEXT.get(row.state, ""))
+    left = 0 if until is None else max(until - now, 0) // 100 * 100
+    return _let_run(heading, trail, now, left)
+
+
+def own_vote(request: Request, person: str) -> Vote | None:
+    """Return the vote of a person on a request, or their confirmation of it."""
+    said = [*request.votes, *([] if request.confirmed is None else [request.confirmed])]
+    return next((vote for vote in said if vote.by == person), None)
+
+
+def _voted(request: Request, own: Vote, people: Sequence[str]) -> Recorded:
+    terms = request.terms_now or Approval()
+    if request.confirmed is not None and own is request.confirmed:
+        return Recorded("You confirmed this call.", still_needed(request, people), "vote")
+    if own.verdict == "reject":
+        left = terms.deny_quorum - sum(vote.verdict == "reject" for vote in request.votes)
+        then = f"{_count(left, 'more rejection')} from {people_of(terms)} would end it for everyone."
+        return Recorded(f"You rejected ({terms.deny_quorum - left} of {terms.deny_quorum}).", then, "vote")
+    count = f"{approvals(request)} of {terms.quorum}"
+    did = "You approved with other arguments" if own.verdict == "edit" else "You approved"
+    return Recorded(f"{did} ({count}).", still_needed(request, people), "vote")
+
+
+def _let_run(heading: str, trail: Iterable[TrailMark], now: int, left: int) -> Recorded:
+    """Say how far a call got that may run; `left` is for how many milliseconds it is held still."""
+    waits = "It starts as soon as a worker takes up the run. Until then you can undo it."
+    then, undo = waits, True
+    for mark in trail:
+        if mark.kind == "decided":
+            then, undo = waits, True
+        elif mark.kind == "started":
+            then, undo = f"It started {span(now - mark.at)} ago.", False
+        elif mark.kind == "ended":
+            then, undo = f"It ran, and ended {span(now - mark.at)} ago.", False
+        elif mark.kind == "failed":
+            then, undo = f"It ran, and failed {span(now - mark.at)} ago.", False
+        elif mark.kind in ("denied", "lost"):
+            then, undo = "It did not go on: see what happened above.", False
+    if undo and left:
+        return Recorded(heading, "", "approval", left)
+    return Recorded(heading, then, "approval" if undo else "")
 
 
 def missing(request: Request) -> int:
@@ -28,14 +136,38 @@ def still_needed(request: Request, people: Sequence[str] = ()) -> str:
     'One approval from any signed-in user is needed: gus, hana.'
     """
     left = missing(request)
-    more = " more" if request.votes else ""
-    count = f"One{more} approval" if left == 1 else f"{left}{more} approvals"
-    from_whom = people_of(request.terms_now or Approval())
-    return f"{count} from {from_whom} {'is' if left == 1 else 'are'} needed{_names(people)}."
+    if request.waits_for == "requester" and request.requester:
+        return f"{quote(request.requester)} has to confirm it."
+    count = _count(left, "more approval" if request.votes else "approval")
+    verb = "is" if left == 1 else "are"
+    return f"{count} from {people_of(request.terms_now or Approval())} {verb} needed{_names(people)}."
+
+
+def overrules(request: Request) -> str:
+    """Say what a rejection of an open request does.
+
+    >>> from datetime import UTC, datetime
+    >>> at = datetime(2026, 11, 2, tzinfo=UTC)
+    >>> votes = (Vote("ada", "approve", at),)
+    >>> overrules(Request("5e1f", "run", "r/1.0", "approval", "pay", "desk", "d1", at, votes=votes))
+    'Rejecting ends the request for everyone and overrules 1 approval.'
+    """
+    terms = request.terms_now or Approval()
+    left = terms.deny_quorum - sum(vote.verdict == "reject" for vote in request.votes)
+    if left > 1:
+        return f"{terms.deny_quorum} rejections end the request; yours is one of them."
+    given = approvals(request)
+    over = f" and overrules {given} approval{'' if given == 1 else 's'}" if given else ""
+    return f"Rejecting ends the request for everyone{over}."
+
+
+def _count(number: int, what: str) -> str:
+    return f"One {what}" if number == 1 else f"{number} {what}s"
 
 
 def _names(people: Sequence[str]) -> str:
-    named, others = people[:NAMED], len(people) - NAMED
+    named = people[:NAMED]
+    others = len(people) - len(named)
     if not named:
         return ""
     return f": {', '.join(named)}{f' and {others} more' if others > 0 else ''}"

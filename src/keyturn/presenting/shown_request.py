@@ -9,6 +9,7 @@ from __future__ import annotations
 import asyncio
 import hashlib
 import json
+import re
 from collections.abc import Coroutine, Iterator, Mapping
 from concurrent.futures import Future
 from threading import Thread
@@ -18,9 +19,10 @@ from typing import Any, LiteralString, cast
 import msgspec
 
 from ..core.declared import properties_of, property_of, takes_text
-from ..core.errors import BadJson
+from ..core.errors import BadJson, KeyturnError
 from ..core.preview import REDACTED, Block, Diff, Preview, Text, redact, unredacted
 from ..core.strict import parse
+from ..core.values import is_number
 from ..engine.views.items import ToolApprovalItem
 from ..journal.rows import RequestRow
 from ..render.arguments import is_text, shown_name
@@ -39,6 +41,38 @@ def bare_item(row: RequestRow) -> ToolApprovalItem:
     raw = {"type": "function_call", "name": request.tool, "arguments": request.arguments}
     agent = SimpleNamespace(name=request.agent)
     return ToolApprovalItem(agent, raw, request.tool, request=request, text=request.arguments)
+
+
+class WrongField(ValueError):
+    """Raised where a field of an edit form cannot be taken: which one, and what it takes."""
+
+    def __init__(self, name: str, problem: str) -> None:
+        self.name, self.problem = name, problem
+        super().__init__(f"{shown_name(name)}: {problem}")
+
+
+_PREFIX = re.compile(r"^The arguments of .*? are invalid: [^:]*: ")
+_TAKES = re.compile(r" takes (.*?): write it as that$")
+
+
+def field_problem(value: object, error: Exception) -> str:
+    """Say what is wrong with a field, in words for whoever typed it.
+
+    >>> field_problem(3, BadJson("not strict JSON")), field_problem([1], BadJson("not strict JSON"))
+    ('enter a number.', 'enter one number on each line.')
+    """
+    if isinstance(error, BadJson):
+        if isinstance(value, bool):
+            return "choose true or false."
+        if is_number(value):
+            return "enter a number."
+        return "enter one number on each line." if isinstance(value, list) else f"enter valid JSON ({error.reason})."
+    text = str(error)
+    takes = _TAKES.search(text)
+    if takes is not None:
+        return f"must be {takes[1]}."
+    text = _PREFIX.sub("", text).replace("Input should be", "must be")
+    return text if text.endswith(".") else f"{text}."
 
 
 class ShownRequest:
@@ -233,9 +267,44 @@ class ShownRequest:
         """Take the arguments of a form, as `present` shows them; those that are as they were stay so."""
         for name in dict(self.arguments):
             given = typed.get(name)
-            value = None if given is None else given.replace("\r\n", "\n")
-            if value is not None and value != self.present(name):
+            if given is None:
+                continue
+            value = given.replace("\r\n", "\n")
+            try:
+                self._fill(name, value)
+            except (KeyturnError, BadJson, ValueError) as error:
+                raise WrongField(name, field_problem(self.arguments[name], error)) from error
+
+    def _fill(self, name: str, value: str) -> None:
+        rows = self.rows(name)
+        if rows is None:
+            if value != self.present(name):
                 self.put(name, value)
+            return
+        lines = [line.strip() for line in value.split("\n") if line.strip()]
+        if lines != rows:
+            now = self.true_arguments
+            numbers = bool(now[name]) and not isinstance(now[name][0], str)
+            items: list[Any] = [parse(line) for line in lines] if numbers else list(lines)
+            self.take({**self._redacted(now), name: items})
+
+    def rows(self, name: str) -> list[str] | None:
+        """Return a list argument as the rows of a form, one item each; None for what has no such rows."""
+        value: Any = self.arguments[name]
+        if not isinstance(value, list):
+            return None
+        items = cast("list[Any]", value)
+        if all(is_number(item) for item in items) and items:
+            return [json.dumps(item) for item in items]
+        if items and all(
+            isinstance(item, str) and item and item.strip() == item and "\n" not in item for item in items
+        ):
+            return None if name in self.item.request.secrets or REDACTED in items else list(items)
+        tool = self.item.tool
+        told: Any = None if tool is None else tool.spec().get("schema")
+        each: Any = property_of(told, name).get("items")
+        texts = isinstance(each, dict) and cast("dict[str, Any]", each).get("type") == "string"
+        return [] if texts and not items else None
 
     def mark(self) -> str:
         """Return what names the drawing of a change, so that it can be said which one somebody saw."""

@@ -66,18 +66,18 @@ def deciders_of(terms: Approval | None, *, confirmed: bool = False) -> str:
 
 def _people(terms: Approval) -> str:
     who = people_of(terms)
-    return f"{terms.quorum} approvals from {who}" if terms.quorum > 1 else f"approval from {who}"
+    others = ", not the requester" if terms.not_requester else ""
+    return f"{terms.quorum} approvals from {who}{others}" if terms.quorum > 1 else f"approval from {who}{others}"
 
 
 def people_of(terms: Approval) -> str:
     """Return whose approval terms require.
 
     >>> people_of(Approval(role="ops", users=["ann"], not_requester=True))
-    'role "ops" or "ann", not the requester'
+    'role "ops" or "ann"'
     """
     named = [*([f"role {quote(terms.role)}"] if terms.role else []), *(quote(user) for user in terms.users)]
-    who = " or ".join(named) or "any signed-in user"
-    return f"{who}, not the requester" if terms.not_requester else who
+    return " or ".join(named) or "any signed-in user"
 
 
 def at_expiry(terms: Approval | None) -> str:

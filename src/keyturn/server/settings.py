@@ -7,6 +7,7 @@ from ipaddress import ip_network
 from urllib.parse import urlsplit
 
 from ..core.errors import UserError
+from ..core.gate.words import UNDO_MS
 from ..core.policy import milliseconds
 
 _SHORTEST_MS = 600_000  # a proof that is good once is remembered as long as its login
@@ -74,6 +75,10 @@ class ServerSettings:
     of proxies that are trusted to say, in `X-Forwarded-For` or `Forwarded`, who asked them; of any other these headers
     are not looked at.
 
+    `undo` is for how long the approver of a page can undo an approval before its call starts ("5s"; None for not at
+    all). It applies to no call of high risk unless `undo_high_risk` says so, and to none whose terms require a
+    signature.
+
     >>> ServerSettings().hosts
     ('localhost', '127.0.0.1', '[::1]')
     """
@@ -88,12 +93,16 @@ class ServerSettings:
     passwords: bool = True
     oidc: OidcSettings | None = None
     proxies: tuple[str, ...] = ()
+    undo: str | float | None = "5s"
+    undo_high_risk: bool = False
 
     def __post_init__(self) -> None:
         if not self.hosts or "*" in self.hosts:
             raise UserError("hosts= names the hosts by which the server is reached; a page of any other could use it")
         if not _SHORTEST_MS <= milliseconds(self.session) <= _LONGEST_MS:
             raise UserError("session= is how long a login lasts, from ten minutes to a month (30 days)")
+        if self.undo is not None and not 0 < milliseconds(self.undo) <= UNDO_MS:
+            raise UserError("undo= is for how long an approval can be undone, at most '60s'; None for not at all")
         for proxy in self.proxies:
             try:
                 network = ip_network(proxy)

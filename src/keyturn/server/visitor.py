@@ -11,10 +11,12 @@ import hmac
 import time
 from typing import Literal, NamedTuple
 
+from msgspec.structs import replace
 from starlette.requests import HTTPConnection, Request
 
 from ..application.app import App
 from ..core.errors import NotAllowed
+from ..core.people import barred
 from ..directory.login import Login
 from ..directory.state import ADMIN, Directory, Person
 from ..journal.rows import RequestRow
@@ -141,6 +143,19 @@ def form_mark(token: str) -> str:
     True
     """
     return hmac.new(hashlib.sha256(token.encode()).digest(), b"keyturn form", hashlib.sha256).hexdigest()[:32]
+
+
+def still_asked(visitor: Visitor, row: RequestRow, now: int) -> list[str]:
+    """Return who can still approve an open request, by name: whoever may, and did not."""
+    shown, directory = row.request, visitor.directory
+    terms = shown.terms_now
+    said = {vote.by for vote in shown.votes}
+    if row.state != "open" or terms is None or not said:
+        return []
+    due = replace(terms, signed=False, step_up=False)
+    found = (directory.decider(name, now, "authenticated", terms, shown.requester) for name in sorted(directory.people))
+    able = (who for who in found if who is not None and not barred(due, who, shown.requester))
+    return [who.id for who in able if not said & {who.id, who.principal} and directory.people[who.id].kind == "person"]
 
 
 async def standing_of(app: App, visitor: Visitor, row: RequestRow) -> Standing:

@@ -3,11 +3,15 @@
 from __future__ import annotations
 
 from datetime import datetime
+from typing import Any
 
 import msgspec
 
+from ..core.digest import canonical
 from ..core.encodable import in_milliseconds, moment
+from ..core.strict import parse
 from ..presenting.asking import Standing
+from ..presenting.call_history import EditedArguments
 from ..presenting.facts import RequestFacts
 from ..presenting.notifications import Notification
 from ..presenting.pressure import KINDS, Sign
@@ -25,16 +29,17 @@ class StandingSeen(msgspec.Struct, frozen=True):
     voted: str
     glass: bool
     signs: bool
+    withdraws: bool = False
 
     @classmethod
     def of(cls, standing: Standing) -> StandingSeen:
         """Show what somebody can do."""
-        return cls(list(standing.verbs), standing.why, standing.voted, standing.glass, standing.signs)
+        return cls(list(standing.verbs), *standing[1:])
 
     @property
     def standing(self) -> Standing:
         """Return what it shows."""
-        return Standing(tuple(self.verbs), self.why, self.voted, self.glass, self.signs)
+        return Standing(tuple(self.verbs), self.why, self.voted, self.glass, self.signs, self.withdraws)
 
 
 class SignSeen(msgspec.Struct, frozen=True):
@@ -112,10 +117,18 @@ class NotificationSeen(msgspec.Struct, frozen=True):
         return Notification(self.person, self.channel, about, state, in_milliseconds(self.at), note)
 
 
+class EditSeen(msgspec.Struct, frozen=True):
+    """Holds the arguments of an edited call as they were asked and as they were approved, secrets redacted."""
+
+    before: Any
+    after: Any
+
+
 class RequestDetail(msgspec.Struct, frozen=True):
     """Holds a request and what stands beside it.
 
-    `lines` is how many lines the run's log has, and `ran` says whether the call was started.
+    `lines` is how many lines the run's log has, `ran` says whether the call was started, and `edited` what an approval
+    with other arguments made of them.
     """
 
     request: RequestSeen
@@ -126,6 +139,7 @@ class RequestDetail(msgspec.Struct, frozen=True):
     ran: bool
     now: datetime
     notified: list[NotificationSeen] = []
+    edited: EditSeen | None = None
 
     @classmethod
     def of(cls, facts: RequestFacts, now: int) -> RequestDetail:
@@ -133,14 +147,17 @@ class RequestDetail(msgspec.Struct, frozen=True):
         marks = [MarkSeen.of(mark) for mark in facts.trail]
         notified = [NotificationSeen.of(each) for each in facts.notified]
         beside = StandingSeen.of(facts.standing), ContextSeen.of(facts.context)
-        return cls(RequestSeen.of(facts.row), *beside, marks, facts.lines, facts.ran, moment(now), notified)
+        edited = None if facts.edited is None else EditSeen(*(parse(text or "{}") for text in facts.edited))
+        return cls(RequestSeen.of(facts.row), *beside, marks, facts.lines, facts.ran, moment(now), notified, edited)
 
     @property
     def facts(self) -> RequestFacts:
         """Return what it shows; whatever could act is escaped once more."""
         beside = self.standing.standing, self.context.context, [each.mark for each in self.trail]
         notified = [each.notification for each in self.notified]
-        return RequestFacts(self.request.row, *beside, self.lines, self.ran, notified)
+        sides = None if self.edited is None else (canonical(self.edited.before), canonical(self.edited.after))
+        edited = None if sides is None else EditedArguments(*sides)
+        return RequestFacts(self.request.row, *beside, self.lines, self.ran, notified, edited)
 
 
 def _plain(text: Escaped | None) -> str | None:

@@ -150,6 +150,7 @@ class Approve(Word, frozen=True, kw_only=True):
     grant: GrantSaid | None = None
     seen: Preview | None = None
     break_glass: bool = False
+    undo: Length | None = None
 
 
 class PreviewEdit(Shown, frozen=True, kw_only=True):
@@ -215,6 +216,7 @@ class Signing(Shown, frozen=True, kw_only=True):
     note: Note | None = None
     break_glass: bool = False
     asks_back: bool = False
+    undo: Length | None = None
 
 
 class OneOf(Said, frozen=True, kw_only=True):

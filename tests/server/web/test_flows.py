@@ -70,8 +70,8 @@ def test_a_rejection_asks_for_words_where_it_was_pressed(browser: Browser) -> No
         page = at.window(path=f"/requests/{at.asked['notices']}")
         page.get_by_role("button", name="Reject").click()
         assert at.state("notices") == "open"
-        page.get_by_label("Why, for the model to read").fill("Not before noon.")
-        page.get_by_role("button", name="Reject with these words").click()
+        page.get_by_label("Reason, for the model to read").fill("Not before noon.")
+        page.get_by_role("button", name="Reject this call").click()
         expect(page.locator("#outcome")).to_contain_text("Not before noon.")
         assert at.state("notices") == "reject"
 
@@ -189,7 +189,7 @@ def test_who_is_second_is_told_while_they_look(browser: Browser) -> None:
         path = f"/requests/{at.asked['notices']}"
         ada, ben = at.window("ada", path), at.window("ben", path)
         ada.get_by_role("button", name="Approve this call").click()
-        expect(ben.locator("[data-gone]")).to_contain_text("does not wait any more")
+        expect(ben.locator("[data-gone]")).to_contain_text("was just decided")
         expect(ben.get_by_role("button", name="Approve this call")).to_be_disabled()
         expect(ben.locator("#outcome")).to_contain_text("approved ada")
 

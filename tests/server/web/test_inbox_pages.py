@@ -41,7 +41,7 @@ async def test_an_empty_inbox_says_when_the_last_decision_was() -> None:
         ada = Visiting(app, tokens["ada"])
         await ada.decide(asked["notices"], "approve")
         text = (await ada.see("/")).text
-        assert "Nothing waits." in text
+        assert "No pending requests." in text
         assert "by ada" in text
 
 
@@ -110,17 +110,17 @@ async def test_somebody_is_on_it_puts_it_off_and_takes_an_approval_back() -> Non
         ada, ben = Visiting(app, tokens["ada"]), Visiting(app, tokens["ben"])
         name, page = asked["notices"], f"/requests/{asked['notices']}"
         await ada.decide(name, "take")
-        assert "ada is on it." in (await ben.see(page)).text
-        assert "I am not on it any more" in (await ada.see(page)).text
+        assert "Claimed by ada." in (await ben.see(page)).text
+        assert ">Release<" in (await ada.see(page)).text
         await ada.decide(name, "let_go")
-        assert "is on it." not in (await ben.see(page)).text
+        assert "Claimed by" not in (await ben.see(page)).text
         await ben.decide(name, "snooze")
         assert name not in (await ben.see("/?mine=1")).text
         assert name in (await ada.see("/?mine=1")).text
         await ben.decide(name, "wake")
         assert name in (await ben.see("/?mine=1")).text
         await ada.decide(name, "approve")
-        assert "Take the approval back" in (await ben.see(page)).text
+        assert "Withdraw the approval" in (await ben.see(page)).text
         await ben.decide(name, "withdraw")
         assert await state_of(app, name) == "open"
 
@@ -136,8 +136,8 @@ async def test_two_people_are_counted_and_the_requester_is_kept_out() -> None:
         assert refused.status_code == 403
         await people["ada"].decide(asked["support"], "approve")
         text = (await people["ben"].see("/")).text
-        assert "1/2 yes" in text
-        assert "You voted already" in (await people["ada"].see(f"/requests/{asked['support']}")).text
+        assert "1 of 2 approvals" in text
+        assert "You approved (1 of 2)." in (await people["ada"].see(f"/requests/{asked['support']}")).text
         await people["ben"].decide(asked["support"], "approve")
         assert await state_of(app, asked["support"]) == "approve"
 
@@ -151,7 +151,7 @@ async def test_who_comes_second_is_told_who_was_first() -> None:
         late = await ben.send(f"/requests/{asked['notices']}/decide", {**form, "verdict": "approve"})
         assert late.status_code == 409
         assert "Not recorded." in late.text
-        assert "ada rejected this 0 s before you. Nothing ran." in late.text
+        assert "ada already rejected this, 0 s ago. Nothing ran." in late.text
         partial = await ben.send(
             f"/requests/{asked['notices']}/decide", {**form, "verdict": "approve"}, **{"hx-request": "true"}
         )

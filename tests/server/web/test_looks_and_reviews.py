@@ -45,14 +45,14 @@ async def test_who_approves_looks_first_and_the_page_says_how_long_still() -> No
         text = (await ada.see(path)).text
         assert "an approver views it for at least 1 s first" in text
         assert 'data-look="500"' in text
-        assert "I am looking at it" in text
-        assert "Approve calls like this" not in text
+        assert "I am viewing it" in text
+        assert "Approve and create a grant" not in text
         soon = await ada.decide(row.id, "approve")
         assert (soon.status_code, "Not recorded." in soon.text) == (403, True)
         form = await ada.fields(path)
         looked = await ada.send(f"{path}/looked", form)
         assert 0 < looked.json()["left"] <= 500
-        assert "I am looking at it" not in (await ada.see(path)).text
+        assert "I am viewing it" not in (await ada.see(path)).text
         assert (await ada.decide(row.id, "approve")).status_code == 403
         assert (await Visiting(app, tokens["ben"]).decide(row.id, "approve")).status_code == 403  # each by themselves
         clock.now += 600  # the run may be a few lines, and so milliseconds, ahead of the clock
@@ -90,7 +90,7 @@ async def test_others_say_whether_it_was_right_in_a_question_of_its_own() -> Non
         await app.wait(row.run, 20)
         [review] = await app.inbox.list(kind="review")
         text = (await ada.see(f"/requests/{review.id}")).text
-        assert 'Was it right to run <span class="theirs mono">wire</span>' in text
+        assert 'Was it right to approve <span class="theirs mono">wire</span>' in text
         assert ">It was right<" in text
         assert ">It was wrong<" in text
         assert "Approve this call" not in text
@@ -133,15 +133,15 @@ async def test_a_request_that_takes_a_signature_says_whose_key_signs_and_how_els
         tokens, row = await opened(app)
         ada = Visiting(app, tokens["ada"])
         text = (await ada.see(f"/requests/{row.id}")).text
-        assert "This takes your signature" in text
+        assert "Your signature is required" in text
         assert "add one under" in text
         assert f"keyturn approve {row.id[:12]} --digest {row.digest[:16]} --sign" in text
         assert f'data-signs="{row.id}"' in text
         edit = (await ada.see(f"/requests/{row.id}/edit")).text
         assert f'data-signs="{row.id}" data-edit' in edit
-        assert "This takes your signature" in edit
+        assert "Your signature is required" in edit
         assert (await ada.see(f"/requests/{row.id}/grant")).status_code == 422
         alike = (await ada.see(f"/requests/{row.id}/alike")).text
-        assert "a signature of its own" in alike
-        assert "Approve these" not in alike
+        assert "its own signature" in alike
+        assert "Approve selected" not in alike
         assert (await ada.decide(row.id, "approve")).status_code == 403

@@ -173,7 +173,7 @@ async def test_empty_pages_say_what_would_be_here() -> None:
     app = App([], MemoryJournal(), worker=False)
     visit = Visiting(app, (await peopled(app))["ada"])
     for path, words in {
-        "/runs": "Nothing ran yet",
+        "/runs": "No runs yet",
         "/grants": "No grants",
         "/agents": "No agents",
         "/policies": "No policy is set",

@@ -56,11 +56,11 @@ app = App([agent], f"sqlite:///{HERE / 'runs.db'}", worker=False)
 def test_several_alike_are_decided_together_and_no_others(browser: Browser) -> None:
     with desk(browser, "notices", "notices", "notices", "ops") as at:
         page = at.window(path=f"/requests/{at.asked['notices']}")
-        page.get_by_label("Other ways to decide").click()
-        page.get_by_role("link", name="Others with the same arguments").click()
+        page.get_by_label("More actions").click()
+        page.get_by_role("link", name="Requests with the same arguments").click()
         expect(page.get_by_role("checkbox")).to_have_count(3)
         page.get_by_role("checkbox").last.uncheck()
-        page.get_by_role("button", name="Approve these, each by itself").click()
+        page.get_by_role("button", name="Approve selected").click()
         expect(page.get_by_text("2 of 2")).to_be_visible()
         rows = at.served.does(at.served.app.inbox.list())
         assert sorted(row.agent for row in rows) == ["notices", "ops"]
@@ -100,10 +100,10 @@ def test_a_worker_is_killed_while_somebody_looks_and_they_say_what_became_of_the
             worker.send_signal(signal.SIGKILL)
         with working(tmp_path):
             expect(page.locator("#outcome")).to_contain_text("outcome unknown")
-            expect(page.locator("[data-gone]")).to_contain_text("It was asked anew while you looked")
+            expect(page.locator("[data-gone]")).to_contain_text("This request changed while you viewed it")
             page.reload()
             expect(page.locator(".sentence")).to_contain_text("Did rotate_keys run?")
-            page.get_by_label("What it returned", exact=False).fill("replaced by hand")
+            page.get_by_label("Result, if it ran", exact=False).fill("replaced by hand")
             page.get_by_role("button", name="It ran").click()
             expect(page.locator("#outcome")).to_contain_text("resolved: it ran")
             until_now(lambda: served.does(app.get(run.id)).status == "finished")

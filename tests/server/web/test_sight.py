@@ -45,6 +45,7 @@ ROUTES: dict[str, Row] = {
     "GET /requests/{name}/grant": ({}, JUDGED),
     "GET /requests/{name}/alike": ({}, SEEN),
     "POST /requests/{name}/change": ({}, JUDGED),
+    "POST /requests/{name}/covers": ({}, JUDGED),
     "POST /requests/{name}/edit": ({}, FORMS),
     "POST /requests/{name}/grant": ({"which": "99"}, FORMS),
     "POST /requests/{name}/alike": ({"verdict": "approve"}, TOLD),
@@ -240,7 +241,7 @@ async def test_lists_have_what_concerns_their_reader_and_no_more() -> None:
             assert (second.run in (await visit.see("/runs")).text) == (person != "cyd"), person
             assert (second.run in (await visit.see("/grants")).text) == (person != "cyd"), person
         empty = (await at.as_("eve").see("/")).text
-        assert "Nothing waits." in empty
+        assert "No pending requests." in empty
         assert f"/requests/{second.id}" in empty  # the last decision that she may know of
         assert second.id not in (await at.as_("cyd").see("/?tool=none")).text
         for path in ("/agents", "/policies", "/insights", "/audit", "/channels", "/settings"):

@@ -77,7 +77,7 @@ def test_the_button_opens_once_it_was_looked_at(own_key: None, browser: Browser)
         page = device.sees(f"/requests/{asked['eraser']}")
         button = page.get_by_role("button", name="Approve this call")
         expect(button).to_be_disabled()
-        expect(page.get_by_text("Look at it for 3 s before you approve it: 2 s left.")).to_be_visible()
+        expect(page.get_by_text("View it for at least 3 s before you approve it: 2 s left.")).to_be_visible()
         page.keyboard.press("a")
         assert served.does(served.app.inbox.get(asked["eraser"])).state == "open"
         expect(button).to_be_enabled()
@@ -93,8 +93,8 @@ def test_without_script_a_look_is_a_button(own_key: None, browser: Browser) -> N
         context.add_cookies(kept)
         page = context.new_page()
         page.goto(f"{served.url}/requests/{asked['eraser']}")
-        page.get_by_role("button", name="I am looking at it").click()
-        expect(page.get_by_role("button", name="I am looking at it")).to_have_count(0)
+        page.get_by_role("button", name="I am viewing it").click()
+        expect(page.get_by_role("button", name="I am viewing it")).to_have_count(0)
         page.wait_for_timeout(3_100)
         page.get_by_role("button", name="Approve this call").click()
         assert ended(served, asked["eraser"]).state == "approve"
@@ -107,7 +107,7 @@ def test_an_edit_is_signed_as_it_was_drawn(own_key: None, browser: Browser) -> N
         page = device.sees(f"/requests/{asked['treasury']}/edit")
         expect(page.get_by_text("Your passkey signs it: ada's laptop")).to_be_visible()
         page.locator("[name='arg.to']").fill("bob")
-        expect(page.get_by_text("What would run")).to_be_visible()
+        expect(page.get_by_text("What will run")).to_be_visible()
         page.get_by_role("button", name="Approve with these arguments").click()
         row = ended(served, asked["treasury"])
         assert row.state == "edit"
@@ -123,10 +123,10 @@ def test_a_question_back_and_an_answer_are_signed(own_key: None, browser: Browse
         keyed(device)
         [other] = [row for row in served.does(served.app.inbox.list()) if row.id != asked["treasury"]]
         page = device.sees(f"/requests/{asked['treasury']}")
-        page.locator("summary[aria-label='Other ways to decide']").click()
-        page.get_by_role("button", name="Ask the agent back").click()
+        page.locator("summary[aria-label='More actions']").click()
+        page.get_by_role("button", name="Ask the agent a question").click()
         page.locator("[data-words] textarea").fill("Who is ann?")
-        page.get_by_role("button", name="Ask this").click()
+        page.get_by_role("button", name="Ask the agent").click()
         assert ended(served, asked["treasury"]).state == "asked_back"
         expect(page.locator(".sentence.ended")).to_be_visible()
         words = {"request": other.id, "digest": other.digest, "revision": 1, "verdict": "answer", "output": "by hand"}

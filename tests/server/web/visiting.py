@@ -23,7 +23,7 @@ class Visiting:
     """Visits the pages of an app as one person, with a session's cookie, or as a program with a token."""
 
     def __init__(self, app: App, token: str, *, program: bool = False, **settings: Any) -> None:
-        made = ServerSettings(**settings)
+        made = ServerSettings(**{"undo": None} | settings)
         self.face = face(app, made)
         self.served = Guard(Opening(limited(self.face), app), made, end=self.face.state.live.end)
         self.sent = b""

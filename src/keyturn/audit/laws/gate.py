@@ -318,10 +318,10 @@ def started(audited: AuditedRun, event: ev.CallStarted) -> None:
     need(not call.recheck, "I7", f"call {call.id} started before the policy was asked about its decision")
     why = frames.may_run(audited, call)
     need(not why, "I7", f"call {call.id} started {why}")
+    steps.check_held(audited, call)
     made = call.decision
     need(not steps.stale(audited, call), "I1", f"call {call.id} started after its approval had gone stale")
     if made is not None:
-        # Held against the decision already; what starts is looked at once more all the same.
         fits = made.args is None or made.runs == call.edit_digest(audited.bound_to, call.args, made.basis)
         need(fits, "I4", f"call {call.id} started with other arguments than its edit is bound to")
     call.place = "running"

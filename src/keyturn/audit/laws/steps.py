@@ -68,6 +68,14 @@ def stale(audited: AuditedRun, call: AuditedCall) -> bool:
     return within is not None and approved is not None and audited.now > approved + within
 
 
+def check_held(audited: AuditedRun, call: AuditedCall) -> None:
+    """Check that a call starts no sooner than its approval says, since it could be withdrawn until then."""
+    probed = call.decision is not None and call.decision.via == "probe"
+    made = call.approval if probed else call.decision
+    early = made is not None and made.undo_ms and audited.now < made.at + made.undo_ms
+    need(not early, "I1", f"call {call.id} started while its approval could still be undone")
+
+
 def check_expiry(audited: AuditedRun, call: AuditedCall) -> None:
     """Check that a request runs out in its time, and only where nobody is to be asked once more."""
     need(ran_out(audited, call), "I6", f"call {call.id} expired before its time")

@@ -17,6 +17,7 @@ from ...core.policy import Approval
 from ...inbox.personal import Details, PersonalInbox
 from ...journal.rows import GrantRow, Query, RequestRow
 from ...presenting.asking import vote_of
+from ...presenting.recorded import still_needed
 from ...presenting.shown_request import ShownRequest, bare_item
 from ...render.escape import escape, quote
 from ...render.length import is_long
@@ -155,7 +156,8 @@ def _told(verb: Verb, row: RequestRow, given: Sequence[GrantRow], claimed: str) 
     by = row.by or (request.votes[-1].by if request.votes else "")
     about = f"{escape(row.tool, keep='')} of {quote(row.agent)}, request {row.id[:SHORT]}"
     if row.state == "open":
-        said = f"recorded, more approvals are required: {about}, {vote_of(request)}"
+        needs = still_needed(request)
+        said = f"recorded: {about}, {vote_of(request)}. {needs} To undo: keyturn withdraw {row.id[:SHORT]}"
     elif told_of(row.state):
         said = f"{told_of(row.state)} ({about})"
     else:

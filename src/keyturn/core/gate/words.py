@@ -12,6 +12,8 @@ from ..policy import Approval
 from ..run import Call, Run, confirmed
 from ..strict import parse
 
+# The longest time for which a worker holds a call that was approved, so that the approval can be undone.
+UNDO_MS = 60_000
 _BLANK = "\u115f\u1160\u2800\u3164\uffa0"  # letters and a pattern that are drawn as nothing
 
 
@@ -34,6 +36,8 @@ def check_words(run: Run, call: Call, decision: ev.Decision) -> None:
     if decision.metadata is not None and decision.verdict not in ("approve", "edit"):
         raise UserError("metadata is passed to the tool of an approved call, and no other decision has it")
     canonical(decision.metadata)
+    if decision.undo_ms:
+        _check_undo(call, decision)
     if decision.verdict == "edit" and call.proposal.fixed:
         raise UserError("the arguments of this call cannot be edited; approve or reject it as it is")
     if decision.verdict == "edit" and in_two_steps(call):
@@ -52,6 +56,16 @@ def check_words(run: Run, call: Call, decision: ev.Decision) -> None:
         raise UserError("to ask the agent, pass a question and nothing else")
     if call.state == "asked" and lacks_reason(call.terms, decision):
         raise UserError("this decision requires a reason: pass note=, or rejection_message= for a rejection")
+
+
+def _check_undo(call: Call, decision: ev.Decision) -> None:
+    """Check that a call can be held for a moment after its approval."""
+    if decision.verdict not in ("approve", "edit") or call.state != "asked":
+        raise UserError("undo= is for an approval: nothing else starts a call")
+    if not 0 < decision.undo_ms <= UNDO_MS:
+        raise UserError(f"undo= is for at most {UNDO_MS // 1_000} seconds: a worker waits so long before the call")
+    if call.proposal.by_provider:
+        raise UserError("the provider runs this call with the next question to the model, which waits for nothing")
 
 
 def says_something(text: str | None) -> bool:

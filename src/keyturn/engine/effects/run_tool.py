@@ -6,6 +6,7 @@ the tool's own declaration says so. A value that cannot be recorded is a failed 
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Sequence
 from typing import Any
 
@@ -20,7 +21,8 @@ from ...core.gate.opening import Still, still
 from ...core.items import Item, own_copy, owned
 from ...core.moves import asked_on
 from ...core.preview import Json, Preview
-from ...core.run import Call
+from ...core.run import Call, held_until
+from ...core.states import READY
 from ...support.threads import Place, place_of
 from ...support.user_code import answer_of, as_user_error, class_name, contain, raised_by
 from ...tools.base import (
@@ -61,6 +63,8 @@ _TOO_EARLY = "This call hands the conversation over, and others made beside it h
 SAID = "metadata"
 
 
+# In seconds, how often it is looked whether an approval that can be undone was.
+_LOOK_AGAIN = 0.25
 # Values of these types are the same when they are read from a log; those in a dict or a list are as JSON has them.
 _JSON = (str, bool, int, float, type(None), dict, list)
 
@@ -75,6 +79,9 @@ async def run_tool(drive: Drive, call_id: str) -> None:
             if call.state == "started" and call.asks == begun.asks:  # else they ask what became of it
                 await _invoke(drive, scope, call, tool, drive.tool_context(call, tool), begun.place)
         return
+    if not await _undo_is_over(drive, call_id):
+        return
+    call = drive.run.calls[call_id]
     if await lives_elsewhere(drive.journal, drive.home, call):
         drive.stops.add("elsewhere")
         drive.leave()
@@ -98,6 +105,18 @@ async def run_tool(drive: Drive, call_id: str) -> None:
             context.__dict__.update(let_run_as(call))  # hooks may have edited theirs
             await drive.commit(stands, drive.start_of(call, call.proposal.tool, reports))
             await _invoke(drive, scope, call, tool, context, place)
+
+
+async def _undo_is_over(drive: Drive, call_id: str) -> bool:
+    """Wait while the approval of a call can be undone; return whether the call may run still."""
+    while (call := drive.run.calls.get(call_id)) is not None and call.state in READY and not call.recheck:
+        left = (held_until(call) or 0) - max(drive.run.now, drive.clock())
+        if left <= 0:
+            return True
+        if "leaving" in drive.stops:
+            return False
+        await asyncio.sleep(min(left / 1_000, _LOOK_AGAIN))
+    return False
 
 
 async def start_with_question(

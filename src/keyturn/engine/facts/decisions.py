@@ -66,19 +66,20 @@ def approve(
     grant: Grant | None = None,
     reach: str = "",
     broke_glass: bool = False,
+    undo_ms: int = 0,
     **words: Unpack[DecisionWords],
 ) -> MadeDecision:
     """Approve exactly this call, or with other arguments, and later ones that a grant covers.
 
     `reach` names the other runs for which the grant holds, as `reach_of` does. With `broke_glass` somebody approves
-    alone whom the terms let do so in an emergency.
+    alone whom the terms let do so in an emergency. For `undo_ms` the call does not start.
     """
     if broke_glass and (edit is not None or grant is not None or not says_something(words.get("note"))):
         raise UserError("an emergency override approves this one call as it is and requires a reason: pass note=")
     if edit is None:
-        made = _decision(request, "approve", now, words, broke_glass=broke_glass)
+        made = _decision(request, "approve", now, words, broke_glass=broke_glass, undo_ms=undo_ms)
     else:
-        made = _decision(request, "edit", now, words, args=edit.args, basis=edit.basis, key=edit.key)
+        made = _decision(request, "edit", now, words, args=edit.args, basis=edit.basis, key=edit.key, undo_ms=undo_ms)
     return MadeDecision(made, None if grant is None else _standing(request, grant, made, now, reach))
 
 

@@ -44,6 +44,7 @@ async def approve(here: Here, request: IdPath, body: Annotated[said.Approve, tak
         None if body.grant is None else Grant(body.grant.where, body.grant.expires, body.grant.uses, body.grant.scope)
     )
     more: dict[str, Any] = {"edit": body.edit, "grant": grant, "seen": body.seen, "break_glass": body.break_glass}
+    more["undo"] = body.undo
     done = here.inbox.decide(request, "approve", **more, **words(body))
     verdicts = ("approve",) if body.edit is None else ("edit", "approve")
     return await _recorded(here, row, done, verdicts, None if grant is None else partial(_is_same, grant))
@@ -114,7 +115,7 @@ async def to_sign(here: Here, request: IdPath, body: Annotated[said.Signing, tak
     here.sight.must_decide(row.request)
     more: dict[str, Any] = {
         "edit": body.edit, "seen": body.seen, "output": body.output, "message": body.message,
-        "break_glass": body.break_glass, "asks_back": body.asks_back,
+        "break_glass": body.break_glass, "asks_back": body.asks_back, "undo": body.undo,
         "digest": body.digest, "revision": body.revision, "note": body.note,
     }  # fmt: skip
     challenge = await here.app.inbox.to_sign(request, body.verdict, **more)

@@ -1,4 +1,4 @@
-"""Change a call before it is approved, approve calls like it for a while, or decide several of one shape.
+"""Change a call before it is approved, or decide several of one shape.
 
 What somebody approves with other arguments is what was drawn of them: if it would be drawn differently by the time the
 word comes, the word does not count.
@@ -7,8 +7,6 @@ word comes, the word does not count.
 from __future__ import annotations
 
 import asyncio
-import json
-from dataclasses import replace
 from typing import Any, NamedTuple, cast
 
 from fastapi import APIRouter
@@ -18,22 +16,17 @@ from starlette.responses import RedirectResponse, Response
 from ...core.declared import property_of
 from ...core.drill_words import told_of
 from ...core.errors import BadJson, Conflict, KeyturnError, NotAllowed, NotPending, UserError
-from ...core.predicates.predicate import holds, without_secrets
-from ...core.strict import parse
 from ...core.values import as_list
-from ...engine.facts.decisions import check_compared
 from ...inbox.naming import Outcome
 from ...inbox.personal import Details
 from ...journal.rows import Query, RequestRow
-from ...policies.grants import Scope
 from ...presenting.asking import is_held, row_of, unrecorded
-from ...presenting.proposed_grants import ProposedGrant, grant_for, proposed_grants
 from ...presenting.shown_request import ShownRequest
 from ..errors import refused
 from ..visitor import standing_of
 from .blocks import Block, blocks_of
 from .form import Judging, Reading, form_of
-from .inbox import detail_of, told, words_of
+from .inbox import detail_of, told, undo_for, words_of
 from .pages import Here, drawn, failure
 from .payload import Payload, check_seen, drawn_payload, payload_of
 
@@ -75,7 +68,7 @@ class ChangedCall(NamedTuple):
 async def edit(at: Judging, name: str) -> Response:
     """Show the form made from the tool's schema, with what runs now beside it."""
     try:
-        row, shown = await _in_hand(at, name)
+        row, shown = await in_hand(at, name)
         if not shown.editable:
             raise UserError(_NOT["edit"])
         values = {"fields": fields_of(shown), "change": ChangedCall(None, [], [])}
@@ -84,7 +77,7 @@ async def edit(at: Judging, name: str) -> Response:
         return failure(at, error)
 
 
-async def _in_hand(
+async def in_hand(
     at: Here, name: str, form: dict[str, str] | None = None, verb: str = "edit"
 ) -> tuple[RequestRow, ShownRequest]:
     """Return an open request that this visitor may decide, and their change to it, which begins as none.
@@ -108,7 +101,7 @@ async def change(request: HttpRequest, at: Judging, name: str) -> Response:
     """Show what a change would come to; nothing is recorded."""
     try:
         form = (await form_of(request, at)).whole()
-        _row, shown = await _in_hand(at, name, form)
+        _row, shown = await in_hand(at, name, form)
         made = await asyncio.to_thread(changed, shown, form)
     except (NotPending, NotAllowed) as error:
         return failure(at, error)
@@ -122,29 +115,32 @@ async def approve_edit(request: HttpRequest, at: Judging, name: str) -> Response
     """Approve the call with the arguments that were drawn."""
     made = ChangedCall(None, [], [])
     shown = None
+    form: dict[str, str] = {}
     try:
         form = (await form_of(request, at)).whole()
-        _row, shown = await _in_hand(at, name, form)
+        _row, shown = await in_hand(at, name, form)
         made = await asyncio.to_thread(changed, shown, form)
         if made.wrong or made.edit is None:
             raise UserError(made.wrong or "nothing is changed; approve the call as it is")
         if form.get("looked") != made.mark:
             raise Conflict("what it would do is drawn differently now than what you were shown: look at it again")
         check_seen(made.payload, form)
-        await at.inbox.decide(name, "edit", edit=made.edit, seen=shown.seen(), **words_of(form))
+        undo = await undo_for(at, name)
+        await at.inbox.decide(name, "edit", edit=made.edit, seen=shown.seen(), undo=undo, **words_of(form))
     except KeyturnError as error:
-        return await _edited_again(at, name, shown, made, error)
+        return await _edited_again(at, name, (shown, form), made, error)
     return RedirectResponse(at.url(f"/requests/{name}"), 303)
 
 
 async def _edited_again(
-    at: Here, name: str, shown: ShownRequest | None, made: ChangedCall, error: KeyturnError
+    at: Here, name: str, typed: tuple[ShownRequest | None, dict[str, str]], made: ChangedCall, error: KeyturnError
 ) -> Response:
     said = refused(error)
+    shown, form = typed
     if shown is None or isinstance(error, NotPending):
         return await told(at, name, error)
     detail = await detail_of(at, await at.sight.request(name)) | {"unrecorded": unrecorded(error, at.now)}
-    return await drawn(at, "edit.html", said.status, fields=fields_of(shown), change=made, **detail)
+    return await drawn(at, "edit.html", said.status, fields=fields_of(shown, form), change=made, **detail)
 
 
 def changed(shown: ShownRequest, form: dict[str, str]) -> ChangedCall:
@@ -159,14 +155,21 @@ def changed(shown: ShownRequest, form: dict[str, str]) -> ChangedCall:
     return ChangedCall(shown.edit, blocks_of(made.difference, None), blocks_of(made.would, made.arguments), made.mark)
 
 
-def fields_of(shown: ShownRequest) -> list[FormField]:
-    """Return the arguments of a call as fields, each as its schema has it."""
+def fields_of(shown: ShownRequest, form: dict[str, str] | None = None) -> list[FormField]:
+    """Return the arguments of a call as fields, each as its schema has it, with what was typed into a form."""
+    typed = form or {}
+    return [each._replace(value=typed.get(f"arg.{each.name}", each.value)) for each in _fields(shown)]
+
+
+def _fields(shown: ShownRequest) -> list[FormField]:
     tool = shown.item.tool
     schema: object = None if tool is None else tool.spec().get("schema")
     secrets = shown.item.request.secrets
     given = cast("dict[str, Any]", shown.arguments)
     return [
         _field(name, value, shown.present(name), property_of(schema, name), secret=name in secrets)
+        if (rows := shown.rows(name)) is None
+        else FormField(name, "list", "\n".join(rows), (), str(property_of(schema, name).get("description") or ""))
         for name, value in given.items()
     ]
 
@@ -187,77 +190,11 @@ def _field(name: str, value: object, text: str, schema: dict[str, Any], *, secre
     return FormField(name, "json", text, (), about, secret)
 
 
-@router.get("/requests/{name}/grant")
-async def grant(at: Judging, name: str) -> Response:
-    """Show what could be approved from now on, the narrowest first."""
-    try:
-        row, shown = await _in_hand(at, name, verb="approve")
-        _alone(row)
-        proposed = _proposed(shown)
-        own = json.dumps(proposed[0].where or {}, ensure_ascii=True)
-        return await drawn(at, "grant.html", proposed=proposed, own=own, **await detail_of(at, row))
-    except KeyturnError as error:
-        return failure(at, error)
-
-
-def _alone(row: RequestRow) -> None:
-    """Refuse what no standing decision can be given with."""
-    terms = row.request.terms
-    if terms is not None and (terms.needs_proof or terms.min_look_ms is not None):
-        what = "takes a signature" if terms.needs_proof else "is looked at before it is approved"
-        raise UserError(f"each call of this kind {what}, and a standing decision could not: approve it alone")
-
-
-@router.post("/requests/{name}/grant")
-async def give_grant(request: HttpRequest, at: Judging, name: str) -> Response:
-    """Approve this call, and later ones that the grant covers."""
-    try:
-        form = (await form_of(request, at)).whole()
-        row, shown = await _in_hand(at, name, form, verb="approve")
-        made = grant_for(ProposedGrant(_predicate(shown, form), ""), _terms(form))
-        secrets = row.request.secrets
-        check_compared(made, secrets)
-        if not holds(made.where, without_secrets(shown.true_arguments, secrets)):
-            raise UserError("this grant does not cover the call itself")
-        check_seen(await asyncio.to_thread(payload_of, row.request), form)
-        made = replace(made, scope=cast("Scope", form.get("scope", "run")))
-        await at.inbox.decide(name, "approve", grant=made, **words_of(form))
-    except KeyturnError as error:
-        return await told(at, name, error)
-    return RedirectResponse(at.url(f"/requests/{name}"), 303)
-
-
-def _proposed(shown: ShownRequest) -> list[ProposedGrant]:
-    return proposed_grants(shown.true_arguments, shown.item.request.secrets, complete=shown.complete)
-
-
 def _became(done: Outcome) -> str:
     """Return what is to be said of one of several; "" where it was recorded, and no more is to be said."""
     if done.error is not None:
         return refused(done.error).message
     return "" if done.row is None else told_of(done.row.state)
-
-
-def _predicate(shown: ShownRequest, form: dict[str, str]) -> Any:
-    which = form.get("which", "")
-    if which == "own":
-        made = parse(form.get("where") or "{}")
-        if not isinstance(made, dict) or not made:
-            raise UserError("a predicate is a JSON object of argument names; for any arguments, choose just that")
-        return made
-    proposed = _proposed(shown)
-    if not (which.isascii() and which.isdigit() and int(which[:4]) < len(proposed)):
-        raise UserError("say which of the proposed grants it is")
-    return proposed[int(which)].where
-
-
-def _terms(form: dict[str, str]) -> str:
-    if form.get("limit") != "uses":
-        return form.get("lasts") or "1h"
-    uses = form.get("uses", "").strip()
-    if not (uses.isascii() and uses.isdecimal()):
-        raise UserError("say for how many more calls it is, as a number")
-    return uses
 
 
 @router.get("/requests/{name}/alike")

@@ -3,34 +3,49 @@
 from __future__ import annotations
 
 import asyncio
+from collections.abc import Sequence
 from typing import Annotated, Any, NamedTuple
 
 from fastapi import APIRouter, Depends
 from starlette.requests import Request as HttpRequest
 from starlette.responses import JSONResponse, RedirectResponse, Response
 
+from ...core.codec import Log
 from ...core.errors import KeyturnError, UserError
+from ...core.events import Step
+from ...core.policy import Approval, milliseconds
+from ...core.run import held_until, request_id
+from ...core.states import OVER
+from ...core.strict import parse
 from ...directory.recipients import may_hear
 from ...engine.run.log_cache import log_in
 from ...inbox.listing import Filters, Listed, ListPlace, listed
 from ...inbox.personal import MARKINGS, VERDICTS, Details, Verdict
 from ...journal.rows import Query, RequestRow, RunRow
 from ...presenting.asking import (
+    ListRow,
     choices_of,
     facts_of,
+    is_held,
     looking_of,
     mark_of,
+    progress,
     question_of,
     row_of,
     summary_of,
     unrecorded,
     votes_of,
 )
+from ...presenting.call_history import edited_in
+from ...presenting.exchange import Exchange, about, exchanges_of
+from ...presenting.recorded import overrules, recorded
 from ...presenting.trail import trail_of
 from ...presenting.words_before import ADVICE, context_of
+from ...tools.base import plain_preview
 from ..errors import refused
 from ..limits import MARKS
-from ..visitor import standing_of
+from ..visitor import standing_of, still_asked
+from .blocks import Block, blocks_of
 from .form import Judging, Reading, form_of
 from .on_call import on_call_words
 from .pages import Here, drawn, failure
@@ -38,6 +53,7 @@ from .payload import GUARDED, check_seen, payload_of
 
 router = APIRouter(include_in_schema=False)
 _NEWEST = 20
+_DAY_MS = 86_400_000
 
 
 def filters_of(request: HttpRequest) -> Filters:
@@ -81,7 +97,15 @@ async def _aside(at: Here) -> list[RunRow]:
 async def _drawn(at: Here, found: Listed) -> dict[str, Any]:
     made = [row_of(row, at.now) for row in found.rows]
     more = "" if found.next is None else found.next.token
-    return {"rows": made, "count": found.found, "whole": found.whole, "more": more, "aside": await _aside(at)}
+    asked = await _asked_back(at)
+    return {
+        "rows": made,
+        "count": found.found,
+        "whole": found.whole,
+        "more": more,
+        "aside": await _aside(at),
+        "asked": asked,
+    }
 
 
 async def _first(at: Here, row: RequestRow | None) -> dict[str, Any]:
@@ -149,6 +173,10 @@ async def decide(request: HttpRequest, at: Judging, name: str) -> Response:
             check_seen(await asyncio.to_thread(payload_of, row.request), form)
         if form.get("verdict") in _MARKS:
             request.app.state.limits.spend(MARKS, at.visitor.id)
+        if form.get("verdict") == "retry":
+            detail = await detail_of(at, row)
+            if row.state == "open" and form.get("again") != str(detail["starts"]):
+                return await drawn(at, _part(at), **detail | {"again": True})
         await _say(at, name, form)
         if at.partial:
             return await drawn(at, "_request.html", **await detail_of(at, await at.sight.request(name, shows=True)))
@@ -165,9 +193,12 @@ async def told(at: Here, name: str, error: KeyturnError) -> Response:
         return failure(at, error)
     said = refused(error)
     detail |= {"unrecorded": unrecorded(error, at.now)}
-    return await drawn(
-        at, "_request.html" if at.partial else "request_alone.html", 200 if at.partial else said.status, **detail
-    )
+    return await drawn(at, _part(at), 200 if at.partial else said.status, **detail)
+
+
+def _part(at: Here) -> str:
+    """Return the template of a request: the part that a script swaps, or a page of its own."""
+    return "_request.html" if at.partial else "request_alone.html"
 
 
 def words_of(form: dict[str, str]) -> dict[str, Any]:
@@ -190,9 +221,24 @@ async def _say(at: Here, name: str, form: dict[str, str]) -> None:
     if verdict in MARKINGS:
         await inbox.mark(name, verdict, lasts="1h" if verdict == "snooze" else None, **words)
     elif verdict in VERDICTS and verdict != "edit":
-        await inbox.decide(name, verdict, **_details(verdict, form), **words)
+        details = _details(verdict, form)
+        if verdict == "approve":
+            details["undo"] = await undo_for(at, name)
+        await inbox.decide(name, verdict, **details, **words)
     else:
         raise UserError(f"a form of ours never says {verdict!r}")
+
+
+async def undo_for(at: Here, name: str) -> str | None:
+    """Return for how long an approval of a request on a page can be undone before its call starts; None for not."""
+    undo, row = at.settings.undo, await at.sight.request(name)
+    terms = row.request.terms or Approval()
+    risky = is_held(row) and not at.settings.undo_high_risk
+    if undo is None or risky or terms.needs_proof or row.kind != "approval":
+        return None
+    call = (await log_in(at.app.journal, row.run)).run.calls.get(row.call)
+    late = terms.execute_by_ms is not None and terms.execute_by_ms <= milliseconds(undo)
+    return None if late or (call is not None and call.proposal.by_provider) else f"{milliseconds(undo) / 1_000}s"
 
 
 def _details(verdict: Verdict, form: dict[str, str]) -> Details:
@@ -211,6 +257,9 @@ async def detail_of(at: Here, row: RequestRow) -> dict[str, Any]:
     shown = row.request
     log = await log_in(at.app.journal, row.run)
     who = await standing_of(at.app, at.visitor, row)
+    trail = trail_of(log.steps, row.call)
+    call = log.run.calls.get(row.call)
+    until = None if call is None else held_until(call)
     payload = await asyncio.to_thread(payload_of, shown)
     return {
         "row": row,
@@ -226,11 +275,18 @@ async def detail_of(at: Here, row: RequestRow) -> dict[str, Any]:
         "standing": who,
         "context": context_of(log.steps, row.call),
         "advice": ADVICE,
-        "trail": trail_of(log.steps, row.call),
         "notified": await at.app.inbox.notified(row),
         "missed": row.state == "expire" and may_hear(at.visitor.directory, at.visitor.person, shown, at.now),
         "on_call": on_call_words(at, row),
+        "trail": trail,
+        "recorded": recorded(row, at.visitor.id, trail, at.now, still_asked(at.visitor, row, at.now), until),
+        "overrules": overrules(shown),
+        "progress": progress(shown),
+        "thread": _thread(log, row.call),
+        "edited": _sides(log.steps, row.call),
         "unrecorded": None,
+        "starts": sum(mark.kind == "started" for mark in trail),
+        "again": False,
         "claimed": shown.claimed_by(at.now),
         "put_off": shown.is_snoozed(at.visitor.id, at.now),
         "head": len(log.steps),
@@ -238,6 +294,52 @@ async def detail_of(at: Here, row: RequestRow) -> dict[str, Any]:
         "signing": _signing(at) if who.signs else None,
         "command": _command(row),
     }
+
+
+class Question(NamedTuple):
+    """Holds a question to the agent, with its answer; `before` and `after` name the requests, "" for the one shown."""
+
+    exchange: Exchange
+    before: str
+    after: str
+
+
+def _thread(log: Log, call: str) -> list[Question]:
+    """Return the questions that led to a request, and the one that was asked about it."""
+    named = {"": "", call: ""}
+    return [
+        Question(each, *(named.get(name, request_id(log.run, name)) for name in (each.before, each.after)))
+        for each in about(exchanges_of(log.steps), call)
+    ]
+
+
+async def _asked_back(at: Here) -> list[ListRow]:
+    """Return the requests that wait for an agent's answer to a question, the newest first."""
+    found: list[ListRow] = []
+    query = Query(state="asked_back", newest=True, limit=_NEWEST)
+    for row in await at.app.journal.requests(query):
+        if (row.closed_at or 0) < at.now - _DAY_MS or not at.sight.sees(row):
+            continue
+        log = await log_in(at.app.journal, row.run)
+        each = next((each for each in exchanges_of(log.steps) if each.before == row.call), None)
+        if each is not None and not each.after and log.run.status not in OVER:
+            found.append(row_of(row, at.now))
+    return found
+
+
+class Sides(NamedTuple):
+    """Holds the arguments of an edited call as they were asked and as they were approved, drawn."""
+
+    asked: list[Block]
+    approved: list[Block]
+
+
+def _sides(steps: Sequence[Step], call: str) -> Sides | None:
+    edited = edited_in(steps, call)
+    if edited is None:
+        return None
+    asked, approved = (parse(text or "{}") for text in edited)
+    return Sides(blocks_of(plain_preview(asked), asked), blocks_of(plain_preview(approved), approved))
 
 
 def _command(row: RequestRow) -> str:

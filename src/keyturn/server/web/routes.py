@@ -10,6 +10,7 @@ from . import (
     changing,
     channels,
     components,
+    granting,
     grants,
     inbox,
     insights,
@@ -22,7 +23,7 @@ from . import (
 )
 
 router = APIRouter()
-for each in (changing, inbox, installing, live, runs, grants, agents, policies):
+for each in (changing, granting, inbox, installing, live, runs, grants, agents, policies):
     router.include_router(each.router)
 for each in (insights, audit, people, channels, settings, components):
     router.include_router(each.router)

@@ -112,7 +112,8 @@
       event.stopPropagation();
       words.hidden = false;
       words.dataset.of = button.value;
-      one("[data-for]", words).textContent = button.dataset.label || "Why, for the model to read (may be empty)";
+      for (const told of all("[data-when]", words)) told.hidden = told.dataset.when !== button.value;
+      one("[data-for]", words).textContent = button.dataset.label || "Reason, for the model to read (optional)";
       button.closest("details")?.removeAttribute("open");
       one("textarea", words).focus();
       words.dataset.sends = button.value;
@@ -123,10 +124,15 @@
         send.className = "second";
         send.name = "verdict";
         send.formNoValidate = true;
-        words.append(send);
+        const cancel = document.createElement("button");
+        cancel.type = "button";
+        cancel.className = "plain";
+        cancel.textContent = "Cancel";
+        cancel.addEventListener("click", () => (words.hidden = true));
+        words.append(send, " ", cancel);
       }
       send.value = button.value;
-      send.textContent = button.value === "reject" ? "Reject with these words" : "Ask this";
+      send.textContent = button.value === "reject" ? "Reject this call" : "Ask the agent";
     }, true);
   };
 
@@ -204,9 +210,21 @@
       one("[data-left]", clock).textContent = span(left);
       one("progress", clock).value = Math.max(0, left);
       clock.classList.toggle("late", left < 600000);
-      if (left <= 0) ended("Its time is up.");
+      if (left <= 0) ended("This request expired.");
     }
   };
+  // An approval that can be undone says for how long still; then what became of it is looked up.
+  const undoing = () => {
+    for (const left of all("[data-undo]")) {
+      left.begun ??= performance.now();
+      const ms = +left.dataset.undo - (performance.now() - left.begun);
+      left.textContent = `${Math.max(0, Math.ceil(ms / 1000))} s`;
+      if (ms > 0 || left.over) continue;
+      left.over = true;
+      setTimeout(() => one("#outcome") && htmx.trigger(one("#outcome"), "changed"), 500);
+    }
+  };
+  setInterval(undoing, 250);
   setInterval(tick, 1000);
 
   // Live ---------------------------------------------------------------------------------------------------------------
@@ -259,16 +277,16 @@
       if (at) {
         at.hidden = !fresh;
         one("[data-count]", at).textContent = fresh;
-        one("[data-words]", at).textContent = fresh === 1 ? "new, press to show it" : "new, press to show them";
+        one("[data-words]", at).textContent = fresh === 1 ? "new request" : "new requests";
       }
     }
     const open = one(".request");
     if (open) {
       const id = open.dataset.request;
       if (open.dataset.state === "open" && !now.has(id) && told.count <= 50) {
-        ended("It was decided, or it does not wait any more. What happened stands below.");
+        ended("This request was just decided. See what happened below.");
       } else if (now.has(id) && now.get(id).split(".")[1] !== open.dataset.revision) {
-        ended("It was asked anew while you looked: load it again before you decide.");
+        ended("This request changed while you viewed it. Reload it before you decide.");
       }
     }
     known = told;
@@ -293,7 +311,7 @@
   // Keys: the same letters as on the console -----------------------------------------------------------------------------
   const press = (letter, repeated) => {
     if (one("#detail")?.inert) return false;
-    const found = one(`[data-actions] [data-key="${letter}"]`);
+    const found = one(`:is([data-actions], [data-answered]) [data-key="${letter}"]`);
     if (!found || found.disabled) return false;
     if (repeated && found.hasAttribute("data-hold")) return true; // a key that is held down is one press
     if (found.tagName !== "A") found.focus();
@@ -318,7 +336,7 @@
     else if (key === "/") one("[data-key='/']")?.focus();
     else if (key === "n" && one("#fresh") && !one("#fresh").hidden) renew();
     else if (key === "?") help();
-    else if ("aerwgdx".includes(key) && key.length === 1) done = press(key, event.repeat);
+    else if ("aerwgdxu".includes(key) && key.length === 1) done = press(key, event.repeat);
     else done = false;
     if (done) event.preventDefault();
   });
@@ -327,7 +345,7 @@
     if (!box) {
       box = document.createElement("dialog");
       box.id = "keys";
-      const words = [["j / k", "next, previous request"], ["Enter", "open"], ["a", "approve"], ["e", "edit"], ["r", "reject"], ["w", "answer"], ["g", "approve calls like this"], ["n", "show what is new"], ["/", "search"], ["Esc", "leave a field, close"], ["?", "these keys"]];
+      const words = [["j / k", "next, previous request"], ["Enter", "open"], ["a", "approve"], ["e", "edit"], ["r", "reject"], ["w", "answer"], ["g", "approve and create a grant"], ["u", "withdraw your vote or approval"], ["n", "show new requests"], ["/", "search"], ["Esc", "leave a field, close"], ["?", "these keys"]];
       const at = document.createElement("dl");
       for (const [key, what] of words) {
         const dt = document.createElement("dt"), dd = document.createElement("dd");
@@ -342,12 +360,24 @@
     box.showModal();
   };
 
+  // What was recorded shows in the list in the same moment.
+  const follow = () => {
+    const open = one("#detail .request"), row = open && rows().find((each) => each.dataset.id === open.dataset.request);
+    if (!row) return;
+    row.classList.toggle("done", open.dataset.state !== "open");
+    if (open.dataset.word) one(".left", row).textContent = open.dataset.word;
+    if (!open.dataset.votes) return;
+    const more = one(".more", row), votes = one(".votes", more) || more.appendChild(document.createElement("span"));
+    votes.className = "votes";
+    votes.textContent = `${open.dataset.votes} approvals`;
+  };
   document.addEventListener("htmx:after:swap", () => {
     hold();
+    follow();
     ready(document);
     look();
     catchUp();
-    const told = one("#detail .told.danger[role=alert]");
+    const told = one("#detail .told.danger[role=alert]") || one("#detail [data-again]");
     if (told) told.scrollIntoView({ block: "nearest" });
   });
   ready(document);

@@ -1,0 +1,172 @@
+"""What a page says once somebody decided: what was recorded, who is still needed, and what can be undone."""
+
+from __future__ import annotations
+
+import html
+import re
+from typing import Any
+
+from keyturn import Agent, App, MemoryJournal, Runner, RunState, function_tool
+from keyturn.models.scripted.model import ScriptedModel, assistant_message, function_call
+from keyturn.tools.base import OutcomeUnknown
+from tests.server.office import office, opened, peopled
+from tests.server.web.visiting import Visiting
+from tests.waiting import until_status
+
+PARTIAL = {"hx-request": "true"}
+
+
+async def staffed(*names: str, agents: Any = None) -> tuple[App, dict[str, str], dict[str, str]]:
+    app = App(office() if agents is None else agents, MemoryJournal())
+    tokens = await peopled(app)
+    return app, tokens, await opened(app, *names)
+
+
+def words(answer: Any) -> str:
+    """Return the words of a page without its tags, each space once."""
+    return " ".join(html.unescape(re.sub(r"<[^>]+>", " ", answer.text)).split())
+
+
+def button(verdict: str) -> str:
+    return f'name="verdict" value="{verdict}"'
+
+
+async def test_the_answer_names_who_is_still_needed_and_the_used_button_is_gone() -> None:
+    app, tokens, asked = await staffed("support")
+    async with app:
+        ada, ben = Visiting(app, tokens["ada"]), Visiting(app, tokens["ben"])
+        name, page = asked["support"], f"/requests/{asked['support']}"
+        form = {**await ada.fields(page), "verdict": "approve"}
+        answer = await ada.send(f"{page}/decide", form, **PARTIAL)
+        told = 'You approved (1 of 2). One more approval from role "finance" is needed: ben. Withdraw my vote'
+        assert told in words(answer)
+        assert (button("approve") in answer.text, button("reject") in answer.text) == (False, True)
+        assert 'data-votes="1 of 2"' in answer.text
+        seen = await ben.see(page)
+        assert "Rejecting ends the request for everyone and overrules 1 approval." in words(seen)
+        again = await ada.decide(name, "withdraw")
+        assert again.status_code == 303
+        open_again = await ada.see(page)
+        assert (button("approve") in open_again.text, "You approved" in open_again.text) == (True, False)
+        assert "vote withdrawn ada" in words(open_again)
+        for visitor in (ada, ben):
+            await visitor.decide(name, "approve")
+        assert "ben completed your vote: approved." in words(await ada.see(page))
+        assert "You approved this call." in words(await ben.see(page))
+
+
+async def test_an_approval_is_undone_before_its_call_starts_but_for_high_risk() -> None:
+    app, tokens, asked = await staffed("notices", "ci")
+    async with app:
+        ada = Visiting(app, tokens["ada"], undo="60s")
+        page = f"/requests/{asked['notices']}"
+        await ada.decide(asked["notices"], "approve")
+        held = await ada.see(page)
+        assert ('data-undo="' in held.text, button("withdraw") in held.text) == (True, True)
+        await ada.decide(asked["notices"], "withdraw")
+        assert (await app.inbox.get(asked["notices"])).state == "open"
+        await ada.decide(asked["ci"], "approve")
+        assert "data-undo" not in (await ada.see(f"/requests/{asked['ci']}")).text
+
+
+async def test_an_edited_call_shows_what_was_requested_and_what_was_approved() -> None:
+    app, tokens, asked = await staffed("notices")
+    async with app:
+        ada, page = Visiting(app, tokens["ada"]), f"/requests/{asked['notices']}"
+        changed = {**await ada.fields(f"{page}/edit"), "arg.channel": "#dev", "arg.text": "Short."}
+        [mark] = re.findall(r'name="looked" value="([0-9a-f]{64})"', (await ada.send(f"{page}/change", changed)).text)
+        await ada.send(f"{page}/edit", {**changed, "looked": mark})
+        await app.result((await app.inbox.get(asked["notices"])).run, 20)
+        shown = words(await ada.see(page))
+        asked_for, approved = shown.index("As requested"), shown.index("As approved")
+        assert asked_for < shown.index('channel: "#ops"') < approved < shown.index('channel: "#dev"')
+
+
+@function_tool(needs_approval=True)
+def tag(names: list[str], amount: int) -> str:
+    """Tag."""
+    return f"tagged {names}"
+
+
+async def test_a_list_has_rows_and_what_a_field_takes_is_said_of_it() -> None:
+    call = function_call("tag", {"names": ["a", "b"], "amount": 1})
+    app, tokens, asked = await staffed("desk", agents=[Agent("desk", model=ScriptedModel([call, "ok"]), tools=[tag])])
+    async with app:
+        ada, page = Visiting(app, tokens["ada"]), f"/requests/{asked['desk']}"
+        form = await ada.fields(f"{page}/edit")
+        assert ">\na\nb</textarea>" in (await ada.see(f"{page}/edit")).text
+        wrong = await ada.send(f"{page}/edit", {**form, "arg.names": "a\nb", "arg.amount": "many"})
+        assert "amount: enter a number." in words(wrong)
+        assert 'value="many"' in wrong.text
+        drawn = await ada.send(f"{page}/change", {**form, "arg.names": "a\r\n\r\nc\r\n", "arg.amount": "1"})
+        assert 'names: ["a", "c"]' in words(drawn)
+
+
+async def test_a_question_and_its_answer_stand_with_the_request_that_follows() -> None:
+    call = [function_call("tag", {"names": ["a"], "amount": 1})]
+    replies: list[Any] = [call, [assistant_message("The second list."), *call], "ok"]
+    agent = Agent("desk", model=ScriptedModel(replies), tools=[tag])
+    app, tokens, asked = await staffed("desk", agents=[agent])
+    await app.stop()  # the agent does not answer yet
+    app.embedded = False
+    async with app:
+        ada, page = Visiting(app, tokens["ada"]), f"/requests/{asked['desk']}"
+        await ada.decide(asked["desk"], "ask_back", message="Which list?")
+        listed = await ada.see("/")
+        assert "Waiting for the agent's answer" in words(listed)
+        assert asked["desk"] in listed.text
+        assert "Which list? The agent has not answered yet." in words(await ada.see(page))
+        run = (await app.inbox.get(asked["desk"])).run
+        await Runner.run(agent, await RunState.load(app.journal, run, agent))
+        [row] = await app.inbox.list()
+        assert "Waiting for the agent's answer" not in words(await ada.see("/"))
+        seen = words(await ada.see(f"/requests/{row.id}"))
+        assert "ada asked the agent" in seen
+        assert seen.index("Which list?") < seen.index("The second list.")
+        assert f'href="/requests/{row.id}"' in (await ada.see(page)).text
+
+
+async def test_a_grant_says_how_many_of_the_latest_requests_it_would_have_covered() -> None:
+    app, tokens, _asked = await staffed("notices", "notices", "notices")
+    async with app:
+        ada = Visiting(app, tokens["ada"])
+        name = (await app.inbox.list())[0].id
+        page = await ada.see(f"/requests/{name}/grant")
+        assert "It would have covered 2 of the last 2 requests for this tool." in words(page)
+        assert 'value="requester" checked' in page.text
+        form = {**await ada.fields(f"/requests/{name}/grant"), "limit": "lasts", "lasts": "1h", "which": "0"}
+        narrow = await ada.send(f"/requests/{name}/covers", {**form, "scope": "run"})
+        assert "in this run only. It would have covered 0 of the last 2" in words(narrow)
+        assert await app.inbox.grants() == []
+
+
+async def test_a_call_in_doubt_has_three_equal_buttons_and_running_it_again_is_asked_twice() -> None:
+    starts: list[int] = []
+
+    @function_tool(needs_approval=True)
+    def charge(amount: int) -> str:
+        """Charge."""
+        starts.append(amount)
+        if len(starts) == 1:
+            raise OutcomeUnknown("the line broke")
+        return "charged"
+
+    model = ScriptedModel([[function_call("charge", {"amount": 5})], "ok"])
+    app, tokens, asked = await staffed("desk", agents=[Agent("desk", model=model, tools=[charge])])
+    async with app:
+        ada, page = Visiting(app, tokens["ada"]), f"/requests/{asked['desk']}"
+        await ada.decide(asked["desk"], "approve")
+        run = (await app.inbox.get(asked["desk"])).run
+        await until_status(app, run, "waiting")
+        seen = await ada.see(page)
+        assert re.findall(r'value="(\w+)" class="(\w+)"', seen.text)[-3:] == [
+            ("ran", "second"),
+            ("did_not_run", "second"),
+            ("retry", "second"),
+        ]
+        asked_again = await ada.decide(asked["desk"], "retry")
+        assert "Run it again? It was started 1 time." in words(asked_again)
+        assert starts == [5]
+        await ada.decide(asked["desk"], "retry", again="1")
+        assert (await app.result(run, 20)).final_output == "ok"
+        assert starts == [5, 5]
