@@ -20,7 +20,7 @@ def test_a_request_is_taken_by_one_and_let_go(here: Here, wait_for: Wait) -> Non
     assert 'claimed by "bob" instead of "ada"' in here("claim", name, "--as", "bob").out
     late = here("release", name)
     assert (late.code, late.out) == (1, "")
-    assert "bob is on it" in late.err
+    assert "bob claimed it" in late.err
     assert here("release", name, "--as", "bob", "--json").data["claim"] is None
     assert "claimed by" not in here("requests").out
     assert here("claim", name, "--lasts", "soon").code == 1

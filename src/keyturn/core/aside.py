@@ -19,8 +19,8 @@ class SetAside(Conflict):
     >>> raise SetAside("5e1f")
     Traceback (most recent call last):
     ...
-    keyturn.core.aside.SetAside: run '5e1f' is set aside, since each worker that took it up died: find out why, then \
-`keyturn resume` it
+    keyturn.core.aside.SetAside: run '5e1f' is set aside because each worker that claimed it died: find the cause, \
+then run `keyturn resume`
     """
 
     def __init__(self, run: str) -> None:
