@@ -38,8 +38,10 @@ _UP, _WHOLE = "Keyturn: the model turns one key", "Press Ctrl-C to stop"
 _NOT_THEIRS = re.compile(
     r"DISPLAY|WAYLAND_.*|.*_API_KEY|KEYTURN_.*|DEMO_ONCE|PYTHONPATH|VIRTUAL_ENV|VENV|M.*FLAGS|MAKELEVEL"
 )
-_ARGUMENTS = ["--no-sandbox", "--disable-gpu", "--disable-dev-shm-usage", "--disable-background-networking"]
-_ARGUMENTS += ["--disable-component-update", "--disable-sync", "--no-first-run"]
+_ARGUMENTS = [
+    *("--no-sandbox", "--disable-gpu", "--disable-dev-shm-usage", "--disable-background-networking"),
+    *("--disable-component-update", "--disable-sync", "--no-first-run"),
+]
 
 
 class Part(NamedTuple):
@@ -129,7 +131,7 @@ def theirs(home: Path, *, cold: bool) -> dict[str, str]:
 
 
 def decide(link: str, watch: Stopwatch) -> str:
-    """Come in by a link, approve the first call that one person approves, and return what the page then says."""
+    """Sign in by a link, approve the first call that one person approves, and return what the page then says."""
     from playwright.sync_api import Page, sync_playwright
 
     from tests.server.browsing import chromium
@@ -155,10 +157,11 @@ def decide(link: str, watch: Stopwatch) -> str:
             page.set_default_timeout(30_000)
             watch.lap("a browser is opened")
             page.goto(link)
-            page.get_by_role("button", name="Come in").click()
+            page.get_by_role("heading", name="Sign in as").wait_for()
+            page.get_by_role("button", name="Sign in").click()
             page.get_by_role("link", name="Keyturn, to the inbox").click()
             page.locator(".row").first.wait_for()
-            watch.lap("come in, and the inbox is there")
+            watch.lap("sign in, and the inbox is there")
             for _ in approvable(page):
                 page.get_by_role("button", name="Approve this call").click()
                 page.locator(".sentence.ended", has_text="Approved by ada").wait_for()

@@ -100,6 +100,12 @@ class Here:
     name = "program"
 
 
+@pytest.fixture(autouse=True)
+def own_state(tmp_path_factory: pytest.TempPathFactory, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A state directory of the test's own: `keyturn init` notes there which journal it made."""
+    monkeypatch.setenv("KEYTURN_HOME", str(tmp_path_factory.mktemp("state")))
+
+
 @pytest.fixture
 def here(tmp_path: Path, own_key: None, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> Here:
     monkeypatch.chdir(tmp_path)

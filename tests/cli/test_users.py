@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import json
+import re
 from pathlib import Path
 from typing import Any
 
@@ -15,6 +16,7 @@ from keyturn.directory.book import Book
 from keyturn.directory.events import PersonAdded
 from keyturn.directory.people import People
 from keyturn.journal import opened
+from keyturn.support.keys import state_directory
 
 
 async def written_past_the_rules(place: str, event: PersonAdded) -> None:
@@ -140,3 +142,67 @@ def test_a_person_is_told_of_nothing_for_a_while(place: str, capsys: Said) -> No
     said(capsys, "mute", "ada")
     assert "no settings" in said(capsys, "settings", "ada")
     assert main(["users", "mute", "ada", "soon"]) == 1
+
+
+def test_a_link_is_a_url_and_a_code_that_a_phone_can_open(
+    place: str, capsys: Said, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.delenv("KEYTURN_SERVER", raising=False)
+    plain = said(capsys, "link", "ADA")
+    assert re.search(r"for ada \(valid for 24 hours\): http://localhost:8321/enter#kt_\w+\n", plain)
+    assert "pass the server's address with --url" in plain
+    monkeypatch.setattr("sys.stdout.isatty", lambda: True, raising=False)
+    assert "█" not in said(capsys, "link", "ada"), "no phone opens localhost"
+    for address in ("http://127.0.0.1:8321", "http://0.0.0.0:8321", "http://[::1]:8321"):
+        assert "█" not in said(capsys, "link", "ada", "--url", address)
+    shown = said(capsys, "link", "ada", "--url", "https://inbox.example/desk/")
+    assert "█" in shown
+    assert ": https://inbox.example/desk/enter#kt_" in shown
+    made = json.loads(said(capsys, "link", "ada", "--json", "--url", "https://inbox.example"))
+    assert made["url"] == f"https://inbox.example/enter#{made['secret']}"
+    for wrong in ("inbox.example", "ftp://inbox.example", "https://x#y", "https://x\x1b[2J"):
+        assert main(["users", "link", "ada", "--url", wrong]) == 1
+
+
+def test_users_are_found_in_any_case_and_by_display_name(place: str, capsys: Said) -> None:
+    said(capsys, "add", "Bob Ray", "--role", "ops")
+    assert said(capsys, "list").splitlines()[1] == "bob-ray (Bob Ray): ops"
+    said(capsys, "give", "finance", "BOB-RAY")
+    said(capsys, "join", "oncall", "bob ray", "--as", "Ada L.")
+    assert "in group oncall" in said(capsys, "show", "Bob Ray")
+    assert main(["users", "add", "Bob-Ray"]) == 1
+    assert "reads like 'bob-ray'" in capsys.readouterr().err
+
+
+def test_after_init_the_next_command_needs_no_export(
+    tmp_path: Path, own_key: None, monkeypatch: pytest.MonkeyPatch, capsys: Said
+) -> None:
+    for name in ("KEYTURN_JOURNAL", "KEYTURN_AS", "KEYTURN_TOKEN"):
+        monkeypatch.delenv(name, raising=False)
+    (tmp_path / "desk" / "deep").mkdir(parents=True)
+    monkeypatch.chdir(tmp_path / "desk")
+    assert main(["init", "Ada Lovelace", "--journal", "sqlite:///runs.db"]) == 0
+    assert "sign in as ada-lovelace" in capsys.readouterr().out
+    said(capsys, "add", "bob", "--role", "finance")
+    monkeypatch.chdir(tmp_path / "desk" / "deep")
+    assert "bob: finance" in said(capsys, "list")
+    entries = json.loads(said(capsys, "log", "--json"))
+    assert entries[-1]["by"]["id"] == "ada-lovelace"
+    kept = state_directory() / "journals.json"
+    assert kept.stat().st_mode & 0o077 == 0
+    monkeypatch.setenv("KEYTURN_AS", "eve")
+    assert main(["users", "add", "cyd"]) == 1, "another name is not signed in by the token"
+    monkeypatch.delenv("KEYTURN_AS")
+    assert main(["users", "add", "cyd", "--as", "eve"]) == 1
+    monkeypatch.chdir(tmp_path)
+    assert main(["users", "list"]) == 1, "another directory has nothing to do with it"
+    monkeypatch.chdir(tmp_path / "desk")
+    kept.chmod(0o644)
+    assert main(["users", "list"]) == 1, "others could have written it"
+    kept.chmod(0o600)
+    kept.write_text("{")
+    assert main(["users", "list"]) == 1
+    monkeypatch.setenv("KEYTURN_TOKEN", "kt_1_2")
+    assert main(["users", "list", "--journal", "sqlite:///runs.db"]) == 0
+    assert main(["users", "add", "dan", "--journal", "sqlite:///runs.db"]) == 1
+    assert "it was read from KEYTURN_TOKEN: issue another with keyturn users token" in capsys.readouterr().err

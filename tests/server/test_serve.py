@@ -5,7 +5,7 @@ from __future__ import annotations
 import contextlib
 import re
 import signal
-from collections.abc import Iterator
+from collections.abc import Generator
 from pathlib import Path
 from typing import Any
 
@@ -31,7 +31,7 @@ ROOT = Path(__file__).resolve().parents[2]
 
 
 @contextlib.contextmanager
-def served(tmp_path: Path, *options: str) -> Iterator[tuple[forked.Program, Path]]:
+def served(tmp_path: Path, *options: str) -> Generator[tuple[forked.Program, Path]]:
     (tmp_path / "desk.py").write_text(MODULE.format(folder=tmp_path))
     said = tmp_path / "said.txt"
     command = ["-m", "keyturn.cli.main", "serve", "desk:app", "--person", "ada", *options]
@@ -72,7 +72,7 @@ async def test_the_first_person_comes_in_by_a_link_and_the_server_ends_well(tmp_
         await until(lambda: "serving" in said.read_text(), seconds=120)
         found = re.search(r"http://localhost:8397/enter#(kt_\w+)", said.read_text())
         assert found
-        assert "█" in said.read_text()
+        assert "█" not in said.read_text(), "no phone opens a link to localhost"
         async with httpx2.AsyncClient(base_url="http://localhost:8397/v1", timeout=30) as http:
             await until(lambda: _alive(http), seconds=60)
             headers = {"authorization": f"Bearer {found[1]}"}
@@ -119,6 +119,29 @@ def test_an_address_says_by_which_names_it_is_reached() -> None:
     assert not ListeningAddress(host="::1").public
     assert ListeningAddress(host="0.0.0.0", secure=True).public
     assert ListeningAddress(host="some.name").public
+
+
+async def test_a_mounted_inbox_prints_the_first_link_once_and_at_the_address_where_it_is(
+    capsys: pytest.CaptureFixture[str], own_key: None
+) -> None:
+    app = App([], "memory://", worker=False)
+    whole = FastAPI(routes=[Mount("/inbox", app.asgi(ServerSettings(hosts=("inbox.example",), secure=True)))])
+    async with httpx2.AsyncClient(transport=httpx2.ASGITransport(app=whole), base_url="https://inbox.example") as http:
+        assert (await http.get("/inbox/login", headers={"host": "evil.example"})).status_code == 421
+        assert capsys.readouterr().err == ""
+        assert "no users yet" not in (await http.get("/inbox/login")).text
+        told = capsys.readouterr().err
+        [link] = re.findall(r"https://inbox\.example/inbox/enter#(kt_\w+)", told)
+        assert "█" in told, "a phone opens this one"
+        await http.get("/inbox/login")
+        assert capsys.readouterr().err == ""
+        entered = await http.post("/inbox/enter", data={"link": link}, headers={"origin": "https://inbox.example"})
+        assert entered.headers["location"] == "/inbox/account/setup?next=%2F"
+    again = FastAPI(routes=[Mount("/inbox", app.asgi(ServerSettings(hosts=("inbox.example",))))])
+    async with httpx2.AsyncClient(transport=httpx2.ASGITransport(app=again), base_url="http://inbox.example") as http:
+        await http.get("/inbox/login")
+        assert capsys.readouterr().err == "", "somebody has signed in"
+    await app.stop()
 
 
 @pytest.mark.parametrize("outer", [FastAPI, Starlette])

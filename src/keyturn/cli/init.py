@@ -5,10 +5,12 @@ from __future__ import annotations
 import argparse
 import getpass
 
+from ..directory.finding import id_from
 from ..directory.people import People
 from ..journal.base import Store
 from ..render.escape import escape
-from .with_journal import Told, describe_journal, run_with_journal
+from .remembered import RememberedJournal, absolute, remember
+from .with_journal import TENANT, Told, describe_journal, run_with_journal, url_of
 
 
 def describe(parser: argparse.ArgumentParser) -> None:
@@ -21,16 +23,26 @@ def describe(parser: argparse.ArgumentParser) -> None:
 def run(arguments: argparse.Namespace) -> int:
     """Make the journal if it is not there, and its directory; return 1 where there is one already."""
 
+    given = arguments.person or getpass.getuser()
+    url = url_of(arguments, new=True)
+
     async def work(store: Store) -> Told:
         people = People(store)
-        person = arguments.person or getpass.getuser()
-        await people.start(person, arguments.name)
+        person, name = id_from(given)
+        await people.start(person, arguments.name or name)
         token = await people.issue_token(person, ["decide", "read", "people"], by=person, label="keyturn init")
+        kept = (
+            arguments.tenant == TENANT
+            and not url.startswith("memory:")
+            and remember(RememberedJournal(absolute(url), person, token))
+        )
         rows = [
             f"{escape(person, keep='')} administers this journal",
             f"token {token}",
             "Copy it now. It will not be shown again. Add other users with: keyturn users add",
         ]
+        if kept:
+            rows.append(f"Commands in this directory use this journal and sign in as {escape(person, keep='')}.")
         return Told(rows, {"person": person, "token": token})
 
     return run_with_journal(arguments, "init", work, new=True)

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import argparse
 import asyncio
-import getpass
 import os
 import sys
 import warnings
@@ -116,7 +115,7 @@ async def _serve(app: App, address: object, person: str | None, proxies: tuple[s
     settings = ServerSettings(hosts=address.known_hosts, secure=address.encrypted, proxies=proxies)
     with address.bound() as listening:
         await _let_in(app, address.url, person)
-        running = Running(serve(app, settings), address, grace=_GRACE, told=_ending)
+        running = Running(serve(app, settings, invites=False), address, grace=_GRACE, told=_ending)
         print_labelled("serving", f"{address.url}/ for {', '.join(app.agents) or 'no agent'}")
         await running.serve([listening])
     return 0 if running.started else 1
@@ -146,17 +145,9 @@ async def _may_be_public(app: App, address: object) -> None:
 
 
 async def _let_in(app: App, url: str, person: str | None) -> None:
-    """Print the link by which the first person comes in, until somebody has."""
-    from ..server.identity.first_run import drawn, first_link
+    """Print the link by which the first person signs in, until somebody has."""
+    from ..server.identity.first_run import invitation, unused_link
 
-    directory = await app.people.directory()
-    secret = ""
-    if not directory.place:
-        secret = await first_link(app.people, person or getpass.getuser())
-    elif not directory.tokens and not directory.keys and not any(each.used for each in directory.links.values()):
-        admin = directory.admins()[0]  # the link of before was never used, and nobody remembers it
-        secret = await app.people.make_link(admin, by=admin)
+    secret = await unused_link(app.people, person or "")
     if secret:
-        link = f"{url}/enter#{secret}"
-        print(drawn(link))
-        print(f"One-time sign-in link (valid for 24 hours): {link}", flush=True)
+        print("\n".join(invitation(f"{url}/enter#{secret}")), flush=True)

@@ -8,11 +8,13 @@ from typing import Any, cast
 
 from ..core.encodable import moment
 from ..core.errors import UserError
+from ..directory.finding import find, id_from
 from ..render.escape import escape
 from ..wire.people import PersonSeen
 from .seats.base import PeopleSeat, Seat, SeenDirectory
 from .seats.sitting import run_at
 from .users_keys import confirm_key, enrol_key, key_line, list_keys
+from .users_links import make_link
 from .users_settings import change_setting, list_settings
 from .with_journal import Told, describe_journal
 
@@ -35,7 +37,7 @@ _WORDS: dict[str, tuple[str, tuple[str, ...]]] = {
     "end-delegation": ("end a delegation early", ("id",)),
     "token": ("issue a token; it is shown only once", ("person", "--scope", "--label", "--expires")),
     "revoke-token": ("revoke a token, by its id or its text", ("id",)),
-    "link": ("create a one-time sign-in link for a user", ("person",)),
+    "link": ("create a one-time sign-in link for a user, as a URL and a QR code", ("person", "--url")),
     "forget-subject": ("unlink a user from their single sign-on (SSO) account; its sessions end", ("person",)),
     "address": (
         "set a user's notification address; omit the address to remove it",
@@ -62,6 +64,8 @@ _OPTIONAL = {
     "lasts": "a duration, such as 2h",
 }
 _SCOPES = ["decide", "read"]
+# The arguments that name a user.
+_USERS = ("person", "to", "receiver", "whose")
 
 
 def describe(parser: argparse.ArgumentParser) -> None:
@@ -79,6 +83,9 @@ def _add(parser: argparse.ArgumentParser, argument: str) -> None:
         parser.add_argument(argument, action="append", default=[], metavar="NAME", help="may be given several times")
     elif argument == "--machine":
         parser.add_argument(argument, action="store_true", help="a service account, which cannot decide")
+    elif argument == "--url":
+        said = "the address at which users open the server (default: KEYTURN_URL, else the server that is asked)"
+        parser.add_argument(argument, dest="public_url", default=None, metavar="URL", help=said)
     elif argument.startswith("--"):
         needed = argument == "--lasts"
         parser.add_argument(argument, default=None, required=needed, metavar=argument[2:].upper())
@@ -93,6 +100,7 @@ def run(arguments: argparse.Namespace) -> int:
 
     async def work(seat: Seat) -> Told:
         people = seat.people
+        await _meant(people, arguments)
         reads = _READS.get(arguments.word)
         if reads is not None:
             return await reads(people, arguments)
@@ -104,6 +112,18 @@ def run(arguments: argparse.Namespace) -> int:
         return Told(["done"], {"place": (await people.book()).place})
 
     return run_at(arguments, "users", work)
+
+
+async def _meant(people: PeopleSeat, arguments: argparse.Namespace) -> None:
+    """Put the ids of the users that are meant in the place of names in another case, and of display names."""
+    given = {name: value for name in _USERS if isinstance(value := getattr(arguments, name, None), str) and value}
+    if arguments.word == "add":
+        person, name = id_from(arguments.person)
+        arguments.person, arguments.name = person, arguments.name or name
+    elif given:
+        known = (await people.book()).people
+        for name, value in given.items():
+            setattr(arguments, name, find(known, value))
 
 
 async def _list(people: PeopleSeat, _arguments: argparse.Namespace) -> Told:
@@ -211,10 +231,6 @@ async def _token(people: PeopleSeat, given: argparse.Namespace) -> str:
     return str(await people.change("issue_token", given.person, given.scope or _SCOPES, **more))
 
 
-async def _link(people: PeopleSeat, given: argparse.Namespace) -> str:
-    return str(await people.change("make_link", given.person))
-
-
 def _holder(given: argparse.Namespace) -> dict[str, str]:
     return {"group": given.group or ""}
 
@@ -232,7 +248,7 @@ _CHANGES: dict[str, _Do] = {
     "end-delegation": lambda people, given: people.change("end_delegation", given.id),
     "token": _token,
     "revoke-token": lambda people, given: people.change("revoke_token", given.id),
-    "link": _link,
+    "link": make_link,
     "forget-subject": lambda people, given: people.change("forget_subject", given.person),
     "address": lambda people, given: people.change("set_address", given.person, given.channel, given.address),
     "confirm-address": lambda people, given: people.change(

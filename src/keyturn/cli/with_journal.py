@@ -21,6 +21,7 @@ import msgspec
 from ..core.errors import KeyturnError, NotAllowed, UserError
 from ..journal import open_journal
 from .printing import must_be_there, print_labelled, print_row
+from .remembered import RememberedJournal, recalled, recalled_at
 
 JOURNAL = "KEYTURN_JOURNAL"
 PERSON = "KEYTURN_AS"
@@ -49,7 +50,9 @@ Work = Callable[[Any], Awaitable[Told | int]]
 def describe_journal(parser: argparse.ArgumentParser, *, people: bool = False, server: bool = False) -> None:
     """Add the options that say which journal, whose part of it, as whom, and how the answer is printed."""
     parser.add_argument(
-        "--journal", metavar="URL", help=f"the journal (default: {JOURNAL}, else ./{_NEAR} if it is there)"
+        "--journal",
+        metavar="URL",
+        help=f"the journal (default: {JOURNAL}, else the one that keyturn init made here, else ./{_NEAR})",
     )
     parser.add_argument("--tenant", default=TENANT, metavar="NAME", help="the tenant (default: %(default)s)")
     describe_json(parser)
@@ -108,6 +111,8 @@ def journal_of(given: str | None, *, new: bool = False) -> str:
     given = given or os.environ.get(JOURNAL)
     if given:
         return str(given)
+    if not new and (known := recalled()) is not None:
+        return known.journal
     if new or Path(_NEAR).is_file():
         return f"sqlite:///{_NEAR}"
     raise UserError(f"no journal was named: pass --journal sqlite:///runs.db, or set {JOURNAL}")
@@ -116,10 +121,22 @@ def journal_of(given: str | None, *, new: bool = False) -> str:
 def by_of(arguments: argparse.Namespace) -> str:
     """Return the id of the person who does it."""
     given = getattr(arguments, "by", None) or os.environ.get(PERSON)
+    if not given and (known := remembered_of(arguments)) is not None:
+        return known.person
     try:
         return str(given or getpass.getuser())
     except (KeyError, OSError):
         raise UserError(f"no user was named: pass --as USER, or set {PERSON}") from None
+
+
+def remembered_of(arguments: argparse.Namespace) -> RememberedJournal | None:
+    """Return what `keyturn init` noted of the journal that is meant, where it was made from this directory."""
+    if getattr(arguments, "tenant", TENANT) != TENANT or getattr(arguments, "app", None) is not None:
+        return None
+    try:
+        return recalled_at(url_of(arguments))
+    except (AttributeError, UserError):  # a command without a journal
+        return None
 
 
 @contextmanager

@@ -12,7 +12,7 @@ from typing import Any
 from ..core.errors import NotAllowed
 from . import events as ev
 from .login import DECIDE, Login
-from .state import Directory, Token
+from .state import PASSKEY, Directory, Token
 
 #: How long after its sign-in a session changes how its person signs in, and who may do what, in milliseconds.
 FRESH_MS = 15 * 60_000
@@ -98,9 +98,20 @@ def check(
         needs = HANDS_OUT[type(event)](event) if type(event) in HANDS_OUT else None
         if needs is not None:
             within(needs if scopes is None else scopes, by.scopes)
-            if not isinstance(event, _AT_ANY_AGE):
+            if not isinstance(event, _AT_ANY_AGE) and not _sets_up(directory, by, event):
                 fresh(directory, by, now)
             _lasts(directory, by, event)
+
+
+def _sets_up(directory: Directory, by: Login, event: ev.AnyDirectoryEvent) -> bool:
+    """Return whether a session that began by a link enrols the first passkey of a user with no other way to sign in."""
+    return isinstance(event, ev.KeyEnrolled) and event.scheme == PASSKEY and first_set_up(directory, by)
+
+
+def first_set_up(directory: Directory, by: Login) -> bool:
+    """Return whether a session began by a one-time link, and its user has set up nothing to sign in with since."""
+    held = directory.tokens.get(by.token)
+    return held is not None and held.session == ev.BY_LINK and not directory.can_sign_in(by.person)
 
 
 def within(scopes: Iterable[str], held: Collection[str]) -> None:

@@ -16,9 +16,10 @@ from ..journal.base import Store
 from . import credentials, decide, subjects
 from . import events as ev
 from .book import Book, Decide
+from .finding import find
 from .login import By, Login, digest_of, id_in, id_of, names, new_secret
 from .spelling import one_line
-from .state import ADMIN, Directory, Subject, Token
+from .state import ADMIN, Directory, Link, Subject, Token
 
 _LINK_MS = 24 * 3_600_000
 _NO_ENTRANCE = "this token or link is not good: it is unknown, used, revoked or out of time"
@@ -33,6 +34,36 @@ class ShownOnce(UserError):
 
     def __init__(self) -> None:
         super().__init__("this was done, and its secret was shown: revoke it and ask for another")
+
+
+class LinkRefused(NotAllowed):
+    """Raised for a sign-in link that is not valid; `why` is "used", "expired" or "revoked" for one that once was.
+
+    Only who has the secret of a link is told more than that it is unknown.
+
+    >>> LinkRefused("used").why
+    'used'
+    """
+
+    def __init__(self, why: str = "unknown") -> None:
+        self.why = why
+        super().__init__(_NO_ENTRANCE)
+
+
+def _valid_link(directory: Directory, link: str, at: int) -> Link:
+    """Return the link of a secret, or refuse it."""
+    found = directory.links.get(id_in(link))
+    known = found.digest if found is not None else "0" * 64
+    fits = hmac.compare_digest(known, digest_of(link))
+    if found is None or not fits or directory.person(found.person) is None:
+        raise LinkRefused
+    if found.used:
+        raise LinkRefused("used")
+    if at >= found.expires_at:
+        raise LinkRefused("expired")
+    if ADMIN not in directory.roles_of(found.made_by):
+        raise LinkRefused("revoked")
+    return found
 
 
 class Entering(ABC):
@@ -108,20 +139,18 @@ class Entering(ABC):
             raise ShownOnce
         return text
 
+    async def link(self, link: str) -> Link:
+        """Return what a link is for, without using it; raise `LinkRefused` as `use_link` would."""
+        return _valid_link(await self._book.read(), link, await self._store.now())
+
     async def use_link(self, link: str) -> Login:
-        """Let somebody in by a link, once, or raise `NotAllowed`; their other links are of no use from then on.
+        """Let somebody in by a link, once, or raise `LinkRefused`; their other links are of no use from then on.
 
         A link is good as long as whoever made it could make it.
         """
 
         def used(now: Directory, at: int) -> decide.Events:
-            found = now.links.get(id_in(link))
-            known = found.digest if found is not None else "0" * 64
-            fits = hmac.compare_digest(known, digest_of(link))
-            if found is None or not fits or found.used or at >= found.expires_at or now.person(found.person) is None:
-                raise NotAllowed(_NO_ENTRANCE)
-            if ADMIN not in now.roles_of(found.made_by):
-                raise NotAllowed(_NO_ENTRANCE)
+            found = _valid_link(now, link, at)
             others = [each for each in now.links.values() if each.person == found.person and not each.used]
             return [ev.LinkUsed(each.id) for each in others]
 
@@ -202,6 +231,13 @@ class Entering(ABC):
             return decide.set_password(now, id_of(by), chosen) if now.passwords.get(person) == before else []
 
         await self._change(by, made)
+
+    async def find(self, typed: str) -> str:
+        """Return the id of the user whom a person means, in any case or by display name; else what was typed."""
+        directory = await self._book.read()
+        if typed in directory.people:
+            return typed
+        return find([each for each in directory.people.values() if each.here], typed)
 
     async def password_of(self, person: str) -> str:
         """Return the hash of a person's password; "" for nobody's, and for none."""

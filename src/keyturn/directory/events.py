@@ -16,6 +16,8 @@ VERSION = 1
 ALL_SESSIONS = "*"
 #: By what the login of a provider's account is proven.
 BY_PROVIDER = "oidc"
+#: By what the login of a one-time sign-in link is proven.
+BY_LINK = "link"
 Kind = Literal["person", "machine"]
 
 

@@ -20,6 +20,8 @@ from .bounds import Pace
 ADMIN = "admin"
 #: Who makes the entries that no person makes.
 OURS = "keyturn"
+#: The keys of this scheme sign their users in.
+PASSKEY = "passkey"
 #: What a token may be used for.
 SCOPES = ("decide", "read", "people", "run", "ask")
 
@@ -236,6 +238,13 @@ class Directory:
             if person.here and channel in person.confirmed and person.addresses[channel].casefold() == wanted:
                 return person.id
         return None
+
+    def can_sign_in(self, name: str) -> bool:
+        """Return whether somebody has set up a password or a passkey, with which they sign in without a link."""
+        keys = self.keys.values()
+        return name in self.passwords or any(
+            key.person == name and key.scheme == PASSKEY and key.revoked_at is None for key in keys
+        )
 
     def admins(self) -> list[str]:
         """Return the people who may change the directory; a machine signs nobody in, and has no keys."""

@@ -4,16 +4,18 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import sys
 from collections.abc import AsyncGenerator
 from typing import Any
 
 from fastapi import FastAPI
 from starlette.exceptions import HTTPException
-from starlette.requests import Request
+from starlette.requests import HTTPConnection, Request
 from starlette.responses import Response
 from starlette.types import ASGIApp, Receive, Scope, Send
 
 from ..application.app import App
+from ..core.errors import KeyturnError
 from .api.refusing import answer_http
 from .api.v1 import api_of
 from .contained import ContainedRequests
@@ -21,6 +23,7 @@ from .forms import FormRefused
 from .guard import Guard, TooLong, TooSlow
 from .identity import routes as entering
 from .identity.entrance import Entrance, too_many, too_much
+from .identity.first_run import invitation, unused_link
 from .limiter import Limiter
 from .limits import Limits, TooMany
 from .live import Live
@@ -35,8 +38,11 @@ from .web.form import Barred, barred
 from .web.pages import Elsewhere, bare_page, elsewhere, here, page
 
 
-def serve(app: App, settings: ServerSettings | None = None) -> Guard:
+def serve(app: App, settings: ServerSettings | None = None, *, invites: bool = True) -> Guard:
     """Return the ASGI app of an app, to be served alone or mounted under any prefix of another.
+
+    Where nobody has signed in yet, a link for the first administrator is printed at the first request, unless whoever
+    serves it `invites` nobody so.
 
     >>> from keyturn import App
     >>> serve(App([], "memory://", worker=False)).__class__.__name__
@@ -44,7 +50,7 @@ def serve(app: App, settings: ServerSettings | None = None) -> Guard:
     """
     made = settings or ServerSettings()
     api = face(app, made)
-    return Guard(Opening(limited(api), app), made, end=api.state.live.end)
+    return Guard(Opening(limited(api), app, made, invites=invites), made, end=api.state.live.end)
 
 
 def limited(api: FastAPI) -> ASGIApp:
@@ -111,17 +117,34 @@ class Opening:
     meanwhile.
     """
 
-    def __init__(self, routes: ASGIApp, app: App) -> None:
+    def __init__(self, routes: ASGIApp, app: App, settings: ServerSettings, *, invites: bool) -> None:
         self._routes, self._app = routes, app
-        self._opened = False
+        self._settings = settings
+        self._opened, self._invites = False, invites
         self._lock = asyncio.Lock()
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Serve a request."""
         if scope["type"] == "lifespan":
             self._opened = True
-        if not self._opened:
+        elif not self._opened or self._invites:
             async with self._lock:
-                await self._app.at_work(serves=True)
-                self._opened = True
+                await self._open(HTTPConnection(scope))
         await self._routes(scope, receive, send)
+
+    async def _open(self, request: HTTPConnection) -> None:
+        if not self._opened:
+            await self._app.at_work(serves=True)
+            self._opened = True
+        if self._invites:
+            self._invites = False
+            with contextlib.suppress(KeyturnError):  # a store that cannot be written now is no reason to refuse
+                await self._invite(request)
+
+    async def _invite(self, request: HTTPConnection) -> None:
+        """Print where the first administrator signs in: at the address of the first request, which no log keeps."""
+        secret = await unused_link(self._app.people)
+        if secret:
+            scheme = "https" if self._settings.secure else request.scope.get("scheme", "http")
+            url = f"{scheme}://{request.headers['host']}{request.scope.get('root_path', '')}"
+            print("\n".join(invitation(f"{url}/enter#{secret}")), file=sys.stderr, flush=True)

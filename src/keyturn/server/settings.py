@@ -71,6 +71,8 @@ class ServerSettings:
     reach it by https, so that cookies are kept to it. `session` is how long a login lasts, from ten minutes to a month.
     A request has at most `body_limit` bytes, and they come within `body_seconds`.
 
+    `title` is what the inbox is called on the pages where people sign in; without one it is the host's name.
+
     `passwords` says whether people may log in by one, and `oidc` by which provider besides. `proxies` are the networks
     of proxies that are trusted to say, in `X-Forwarded-For` or `Forwarded`, who asked them; of any other these headers
     are not looked at.
@@ -95,6 +97,7 @@ class ServerSettings:
     proxies: tuple[str, ...] = ()
     undo: str | float | None = "5s"
     undo_high_risk: bool = False
+    title: str = ""
 
     def __post_init__(self) -> None:
         if not self.hosts or "*" in self.hosts:

@@ -17,6 +17,7 @@ from starlette.requests import HTTPConnection, Request
 from ..application.app import App
 from ..core.errors import NotAllowed
 from ..core.people import barred
+from ..directory.credentials import first_set_up
 from ..directory.login import Login
 from ..directory.state import ADMIN, Directory, Person
 from ..journal.rows import RequestRow
@@ -57,6 +58,11 @@ class Visitor(NamedTuple):
     def administers(self) -> bool:
         """Return whether they may change the directory."""
         return ADMIN in self.roles and self.may("people")
+
+    @property
+    def on_a_link(self) -> bool:
+        """Return whether they came by a sign-in link, and have no other way to sign in once this session is over."""
+        return first_set_up(self.directory, self.login) and self.id not in self.directory.subjects
 
 
 def turn_of(visitor: Visitor) -> str:

@@ -30,9 +30,9 @@ class Device:
         self.trouble: list[str] = []
         self.page.on("pageerror", lambda error: self.trouble.append(str(error)))
         self.page.on("console", lambda said: self.trouble.append(said.text) if said.type == "error" else None)
-        self.cdp = self.context.new_cdp_session(self.page)
+        self.cdp: Any = self.context.new_cdp_session(self.page)
         self.cdp.send("WebAuthn.enable")
-        self.key = self.cdp.send("WebAuthn.addVirtualAuthenticator", {"options": AUTHENTICATOR})["authenticatorId"]
+        self.key: str = self.cdp.send("WebAuthn.addVirtualAuthenticator", {"options": AUTHENTICATOR})["authenticatorId"]
 
     def comes_in(self, token: str) -> None:
         self.has([cookie(self.served, token)])
@@ -101,7 +101,7 @@ def test_a_passkey_is_enrolled_and_logs_its_person_in(desk: Office) -> None:
     expect(device.page.get_by_text("for logins only until somebody confirms it")).to_be_visible()
     device.context.clear_cookies()
     page = device.sees("/login?next=/account")
-    page.get_by_role("button", name="With a passkey").click()
+    page.get_by_role("button", name="Sign in with a passkey").click()
     page.wait_for_url("**/account")
     expect(page.get_by_text("by passkey")).to_be_visible()
     assert desk.sessions("ben") == ["passkey", "password"]
@@ -193,7 +193,8 @@ def test_a_login_by_passkey_is_good_once_and_for_nothing_else(desk: Office) -> N
     assert device.asks("/login/passkey", {"credential": credential})[0] == 403, "another challenge"
     changed = {**device.signs(again), "id": "AAAA", "rawId": "AAAA"}
     assert device.asks("/login/passkey", {"credential": changed})[0] == 403
-    for junk in ({}, {"credential": 5}, {"credential": {"response": 5}}, {"credential": {}}):
+    junks: list[Any] = [{}, {"credential": 5}, {"credential": {"response": 5}}, {"credential": {}}]
+    for junk in junks:
         assert device.asks("/login/passkey", junk)[0] in (403, 422)
 
 
@@ -216,7 +217,7 @@ def test_a_passkey_that_was_revoked_lets_nobody_in(desk: Office) -> None:
     expect(device.page.get_by_role("status").filter(has_text="counts no more")).to_be_visible()
     device.context.clear_cookies()
     page = device.sees("/login")
-    page.get_by_role("button", name="With a passkey").click()
+    page.get_by_role("button", name="Sign in with a passkey").click()
     expect(page.get_by_text("not known here, or was revoked")).to_be_visible()
     assert "passkey" not in desk.sessions("ben")
 
@@ -235,17 +236,17 @@ def test_a_link_is_taken_out_of_the_address_and_used_when_the_button_is_pressed(
     addresses: list[str] = []
     device.page.on("request", lambda asked: addresses.append(asked.url + str(asked.headers)))
     page = device.sees(f"/enter#{secret}")
-    expect(page.get_by_text("Your link is here")).to_be_visible()
+    expect(page.get_by_role("heading", name="Sign in as")).to_be_visible()
     assert secret not in page.url
     assert not desk.served.does(desk.served.app.people.directory()).links[secret.split("_")[1]].used
-    page.get_by_role("button", name="Come in").click()
-    page.wait_for_url("**/account?first=yes")
+    page.get_by_role("button", name="Sign in").click()
+    page.wait_for_url("**/account/setup?**")
     assert all(secret not in address for address in addresses)
-    device.enrols("my phone")
-    page.get_by_label("New password").fill("four plain words here")
-    page.get_by_label("Once more").fill("four plain words here")
-    page.get_by_role("button", name="Set a password").click()
-    expect(page.get_by_role("status").filter(has_text="password is set")).to_be_visible()
+    page.get_by_label("Name of this device").fill("my phone")
+    page.get_by_role("button", name="Create a passkey").click()
+    expect(page.get_by_role("heading", name="You are set up")).to_be_visible()
+    page.get_by_role("link", name="Go to the inbox").click()
+    page.wait_for_url(f"{desk.served.url}/")
     assert device.trouble == []
 
 
@@ -254,14 +255,16 @@ def test_all_works_without_script_but_passkeys(desk: Office, browser: Browser) -
     context = browser.new_context(java_script_enabled=False)
     page = context.new_page()
     page.goto(f"{desk.served.url}/enter")
-    page.get_by_label("Link").fill(f"{desk.served.url}/enter#{secret}")
-    page.get_by_role("button", name="Come in").click()
+    page.get_by_label("Sign-in link").fill(f"{desk.served.url}/enter#{secret}")
+    page.get_by_role("button", name="Continue").click()
+    page.get_by_role("button", name="Sign in").click()
     page.get_by_label("New password").fill("four plain words here")
-    page.get_by_label("Once more").fill("four plain words here")
+    page.get_by_label("Repeat the password").fill("four plain words here")
     page.get_by_role("button", name="Set a password").click()
+    expect(page.get_by_role("heading", name="You are set up")).to_be_visible()
     page.locator("details.me summary").click()
-    page.get_by_role("button", name="Log out").click()
-    page.get_by_label("Name").fill("ben")
+    page.get_by_role("button", name="Sign out").click()
+    page.get_by_label("Username").fill("Ben")
     page.get_by_label("Password").fill("four plain words here")
     page.keyboard.press("Enter")
     page.wait_for_url(f"{desk.served.url}/")
@@ -276,7 +279,8 @@ def test_pages_are_accessible_and_fit(desk: Office) -> None:
         for path, width in product(paths, (360, 1280)):
             device.page.set_viewport_size({"width": width, "height": 800})
             page = device.sees(path)
-            found = Axe().run(page).response["violations"]
+            axe: Any = Axe()
+            found: list[Any] = axe.run(page).response["violations"]
             problems = [f"{each['id']}: {json.dumps(each['nodes'][0]['html'])}" for each in found]
             assert problems == [], (path, width)
             assert page.evaluate("document.documentElement.scrollWidth <= innerWidth"), (path, width)

@@ -103,10 +103,10 @@ async def test_a_logout_ends_the_session_everywhere(door: Door) -> None:
 async def test_a_stolen_cookie_is_worth_what_its_person_may_now(door: Door) -> None:
     browser = door.browser()
     await browser.log_in("ada")
-    assert "Make a link" in (await browser.get("/account")).text
+    assert "Create a sign-in link" in (await browser.get("/account")).text
     await door.people.give_role("admin", to="bob", by="ada")
     await door.people.take_role("admin", of="ada", by="bob")
-    assert "Make a link" not in (await browser.get("/account")).text
+    assert "Create a sign-in link" not in (await browser.get("/account")).text
     assert (await browser.send("/account/links", person="bob")).status_code == 403
     await door.people.remove("ada", by="bob")
     assert (await browser.get("/account")).status_code == 303
@@ -235,7 +235,8 @@ async def test_a_form_of_another_session_is_refused(door: Door) -> None:
 
 
 @pytest.mark.parametrize(
-    "path", ["/login", "/enter", "/account", "/account/links", "/login/oidc", "/login/oidc/callback"]
+    "path",
+    ["/login", "/enter", "/account", "/account/setup", "/account/links", "/login/oidc", "/login/oidc/callback"],
 )
 async def test_looking_changes_nothing(door: Door, path: str) -> None:
     browser = door.browser()
@@ -275,13 +276,13 @@ async def test_a_link_is_used_once_and_by_posting_only(door: Door) -> None:
     for path in ("/enter", f"/enter?link={secret}", f"/enter/{secret}"):
         await browser.get(path)
     answer = await browser.post("/enter", {"link": f"{ORIGIN}/enter#{secret}"})
-    assert answer.headers["location"] == "/account?first=yes"
-    assert "The link works no more" in (await browser.get("/account?first=yes")).text
+    assert answer.headers["location"] == "/account/setup?next=%2F"
+    assert "The link does not work again" in (await browser.get("/account/setup")).text
     [session] = await door.people.sessions("bob")
     assert session.session == "link"
     again = await door.browser().post("/enter", {"link": secret})
     assert again.status_code == 403
-    assert "not good any more" in again.text
+    assert "was already used" in again.text
     for wrong in ("", "kt_1_2", "x" * 9_999, "\ud800".encode("utf-8", "surrogatepass").decode("latin-1")):
         assert (await door.browser(address="198.51.100.1").post("/enter", {"link": wrong})).status_code in (403, 422)
 
@@ -307,7 +308,7 @@ async def test_where_one_is_told_and_when_not(door: Door) -> None:
     assert "bob@example.com" in (await browser.get("/account")).text
     assert (await browser.send("/account/address", channel="a b", address="x")).status_code == 422
     await browser.send("/account/mute", hours="4")
-    assert "You are told of nothing until" in (await browser.get("/account")).text
+    assert "Notifications are paused until" in (await browser.get("/account")).text
     await browser.send("/account/mute", hours="0")
     assert "muted_until" not in (await door.people.get("bob")).settings
     for wrong in ("-1", "1e9", "999999999999", "٣", ""):

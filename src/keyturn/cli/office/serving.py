@@ -14,7 +14,6 @@ from pathlib import Path
 
 from ...application.app import App
 from ...server.asgi import serve
-from ...server.identity.first_run import drawn
 from ...server.running import ListeningAddress, Running
 from ...server.settings import ServerSettings
 from ..demo_player import Player
@@ -77,8 +76,6 @@ def _invite(voice: DemoVoice, address: ListeningAddress, seated: Sequence[Seated
         voice.say()
         voice.tell(each.id if each.id in ("ada", "ben") else "person", each.roles)
         voice.screen.show(f"  {link}")
-    if there:
-        voice.screen.show(drawn(links[0]))
     voice.say()
     voice.say("Or in a second terminal:")
     voice.screen.show(f"  {command()} inbox --journal {shlex.quote(journal_url())} --token-file {seated[0].token}")

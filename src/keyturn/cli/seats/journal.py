@@ -39,8 +39,8 @@ from ...proofs.base import PublicKey
 from ...render.escape import escape
 from ...wire.people import DelegationSeen, KeySeen, PersonSeen, TokenSeen
 from ...wire.records import ReplayCount, ReplayReport
-from ..logging_in import login_of, reader_of
-from ..with_journal import by_of, hinting
+from ..logging_in import login_of, named_by, reader_of
+from ..with_journal import hinting
 from .base import EventLine, RunStart, Seat, SeatOutcome, SeenDirectory, Signing
 
 _ENDED = (*OVER, "failed")
@@ -55,7 +55,7 @@ def at_journal(store: Store, arguments: argparse.Namespace, app: App | None = No
     async def own_inbox(scope: str) -> PersonalInbox:
         if not scope:
             return inbox.as_person(await reader_of(people, arguments))
-        return inbox.as_person(await login_of(people, arguments, scope) or by_of(arguments))
+        return inbox.as_person(await login_of(people, arguments, scope) or await named_by(people, arguments))
 
     return Seat(
         own_inbox,
@@ -114,7 +114,7 @@ class JournalRuns:
             return (await app.fork(run, *given)).id
         inbox = Inbox(self._store, people=self._people)
         if word in ("cancel", "resume"):
-            who = await login_of(self._people, self._given, DECIDE) or by_of(self._given)
+            who = await login_of(self._people, self._given, DECIDE) or await named_by(self._people, self._given)
             await (inbox.cancel(run, by=who, why=given[0]) if word == "cancel" else inbox.resume(run, by=who))
         else:
             await inbox.send(run, *given)
@@ -183,12 +183,13 @@ class JournalPeople:
         """Say a word of the directory that changes it."""
         login = await login_of(self._people, self._given, "people")
         with hinting(login is not None, ", or name the user with --as"):
-            return await getattr(self._people, word)(*given, by=login or by_of(self._given), **more)
+            by = login or await named_by(self._people, self._given)
+            return await getattr(self._people, word)(*given, by=by, **more)
 
     async def enrol(self, key: PublicKey, text: str, sign: Signing) -> KeySeen:
         """Enrol an own key of whoever asks, who signs with it."""
         login = await login_of(self._people, self._given, "people")
-        person = by_of(self._given) if login is None else login.person
+        person = await named_by(self._people, self._given) if login is None else login.person
         await self._people.get(person)
         proof = sign(self._people.to_sign(person, key))
         return KeySeen.of(await self._people.enrol_key(person, key, proof, by=login))

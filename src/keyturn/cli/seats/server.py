@@ -15,6 +15,7 @@ from ...audit.decisions.entry import AuditEntry
 from ...client.client import AsyncClient
 from ...core.errors import NotAllowed, RunMissing, UserError
 from ...core.people import ProofRefused
+from ...directory.finding import find
 from ...directory.read_lines import Read
 from ...directory.signed import confirmation_challenge, enrolment_challenge
 from ...directory.state import Key
@@ -57,8 +58,9 @@ async def _same_person(client: AsyncClient, arguments: argparse.Namespace) -> No
     named = getattr(arguments, "by", None)
     if named is None:
         return
-    person = (await client.people.me()).person.id
-    if named != person:
+    me = (await client.people.me()).person
+    person = me.id
+    if find([me], named) != person:
         raise UserError(f"the token belongs to {person!r}, but --as names {named!r}: omit one")
 
 

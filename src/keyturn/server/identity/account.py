@@ -1,4 +1,4 @@
-"""My account: a person's password, passkeys, logins, and where they are told of requests; and links for others."""
+"""My account: a person's password, passkeys, sessions, and where they are notified of requests."""
 
 from __future__ import annotations
 
@@ -7,9 +7,7 @@ from typing import Any, NamedTuple
 from urllib.parse import urlsplit
 
 import msgspec
-import segno
 from fastapi import APIRouter
-from markupsafe import Markup
 from starlette.datastructures import FormData
 from starlette.requests import Request
 from starlette.responses import Response
@@ -20,28 +18,29 @@ from ...directory.recipients import MUTED
 from ...directory.state import Key, Token
 from ..addresses import keep_address
 from ..errors import refused
-from ..forms import FIELD, changing, form_of, text_in
+from ..forms import FIELD, changing, form_of, own_path, text_in
 from ..limits import TooMany
 from ..visitor import Visitor
 from ..zones import SETTING as ZONE
 from ..zones import browser_zone, named_zone
 from . import attempts
-from .entrance import CHANGES, Entrance, entrance_of, fresh, go, root_of
+from .entrance import CHANGES, Entrance, entrance_of, fresh, go
+from .links import draw_setup, setup_path
 from .passwords import SHORTEST, refuse_weak
 
 router = APIRouter(include_in_schema=False)
 _MOST_HOURS = 24 * 7
 _DONE = {
-    "password": "Your password is set. Your other logins have ended.",
+    "password": "Your password is set. Your other sessions have ended.",
     "passkey": "The passkey is enrolled.",
-    "confirmed": "The passkey is confirmed: decisions can be signed with it.",
-    "revoked": "The passkey counts no more. Your other logins by passkeys have ended.",
-    "ended": "That login has ended.",
-    "address": "The address is kept.",
-    "reached": "The address is confirmed: you are told there.",
-    "muted": "You are told of nothing until then.",
+    "confirmed": "The passkey is confirmed. You can sign decisions with it.",
+    "revoked": "The passkey was revoked. Your other sessions that began with a passkey have ended.",
+    "ended": "The session has ended.",
+    "address": "The address is saved.",
+    "reached": "The address is confirmed. Notifications are sent to it.",
+    "muted": "Notifications are paused.",
     "zone": "The time zone was saved.",
-    "heard": "You are told again.",
+    "heard": "Notifications are on again.",
 }
 
 
@@ -87,7 +86,6 @@ async def _page(
     now = await entrance.app.inbox.now()
     until: Any = visitor.person.settings.get(MUTED)
     values: dict[str, Any] = {
-        "first": "first" in request.query_params,
         "done": done,
         "error": error,
         "error_at": at,
@@ -151,20 +149,29 @@ async def _changed(
     visitor = await entrance.visitor(request)
     if visitor is None:
         return go(request, "/login?next=/account")
+    setup = ""
     try:
         form = await form_of(request)
+        setup = text_in(form, "setup")
         changing(visitor, text_in(form, FIELD))
         if counts:
             entrance.limits.spend(CHANGES, visitor.id)
         await change(entrance, visitor, form)
     except TooMany as many:
-        made = await _page(request, visitor, at=at, error=f"Too many attempts. Wait {many.after} s.", status=429)
+        made = await _again(request, visitor, setup, at, f"Too many attempts. Try again in {many.after} s.", 429)
         made.headers["retry-after"] = str(many.after)
         return made
     except KeyturnError as error:
         said = refused(error)
-        return await _page(request, visitor, at=at, error=said.message, status=said.status)
-    return go(request, f"/account?done={done}")
+        return await _again(request, visitor, setup, at, said.message, said.status)
+    return go(request, setup_path(own_path(setup), done) if setup else f"/account?done={done}")
+
+
+async def _again(request: Request, visitor: Visitor, setup: str, at: str, error: str, status: int) -> Response:
+    """Draw the page anew from which a form came that was refused: the account, or that of a first sign-in."""
+    if setup:
+        return await draw_setup(request, visitor, own_path(setup), error=error, status=status)
+    return await _page(request, visitor, at=at, error=error, status=status)
 
 
 @router.post("/account/password")
@@ -173,21 +180,21 @@ async def set_password(request: Request) -> Response:
 
     async def change(entrance: Entrance, visitor: Visitor, form: FormData) -> None:
         if not entrance.settings.passwords:
-            raise NotAllowed("nobody logs in by password here")
+            raise NotAllowed("Passwords are turned off on this server.")
         hashed = await entrance.people.password_of(visitor.id)
         recent = await fresh(entrance, visitor)
         proven = recent and await _proof(entrance, visitor) != "password"
         if hashed and not proven:
             attempts.count_own(entrance, visitor.id)
             if not await entrance.passwords.fits(hashed, text_in(form, "current"), known=True):
-                raise NotAllowed("that is not your password as it is now")
+                raise NotAllowed("The current password is wrong.")
         elif not recent:
-            raise NotAllowed("log in once more for this: it was too long ago")
+            raise NotAllowed("Sign in again to change this.")
         else:
             entrance.limits.spend(CHANGES, visitor.id, "password")
         chosen = text_in(form, "new")
         if chosen != text_in(form, "again"):
-            raise UserError("the two do not match: type the new password twice")
+            raise UserError("The two passwords do not match. Type the new password twice.")
         text = refuse_weak(chosen, visitor.id, visitor.person.name)
         made = await entrance.passwords.hashed(text)
         await entrance.people.set_password(visitor.id, made, by=visitor.login, keeps=visitor.login.token)
@@ -208,7 +215,7 @@ async def revoke_key(request: Request) -> Response:
     async def change(entrance: Entrance, visitor: Visitor, form: FormData) -> None:
         name = text_in(form, "key")
         if name not in {key.id for key in await entrance.people.keys(visitor.id)}:
-            raise UserError("you have no such key")
+            raise UserError("You have no such key.")
         await entrance.people.revoke_key(name, by=visitor.login)
 
     return await _changed(request, "passkeys", change, "revoked", counts=False)
@@ -257,7 +264,7 @@ async def mute(request: Request) -> Response:
 
     async def change(entrance: Entrance, visitor: Visitor, _form: FormData) -> None:
         if not hours.isascii() or not hours.isdigit() or int(hours[:5]) > _MOST_HOURS:
-            raise UserError(f"hours is a number from 0 to {_MOST_HOURS}")
+            raise UserError(f"The hours must be a number from 0 to {_MOST_HOURS}.")
         until = await entrance.app.inbox.now() + int(hours) * 3_600_000 if int(hours) else None
         await entrance.people.set(MUTED, until, person=visitor.id, by=visitor.login)
 
@@ -275,47 +282,3 @@ async def set_zone(request: Request) -> Response:
         await entrance.people.set(ZONE, zone or None, person=visitor.id, by=visitor.login)
 
     return await _changed(request, "zone", change, "zone")
-
-
-# Links --------------------------------------------------------------------------------------------------------------
-
-
-@router.get("/account/links")
-async def links_page(request: Request) -> Response:
-    """Show an administrator for whom a link can be made."""
-    visitor = await entrance_of(request).visitor(request)
-    if visitor is None:
-        return go(request, "/login?next=/account/links")
-    return await _links(request, visitor)
-
-
-async def _links(
-    request: Request, visitor: Visitor, *, link: str = "", person: str = "", error: str = "", status: int = 200
-) -> Response:
-    entrance = entrance_of(request)
-    people = [each for each in await entrance.people.list() if each.kind == "person"] if visitor.administers else []
-    svg = Markup("")
-    if link:
-        made = segno.make(link, error="m", micro=False).svg_inline(scale=5, border=4, title="The link, for a phone")
-        svg = Markup(made)  # drawn by us: squares
-    values = {"link": link, "person": person, "error": error, "people": people, "qr": svg}
-    return await entrance.page(request, "links", visitor, status, **values)
-
-
-@router.post("/account/links")
-async def make_link(request: Request) -> Response:
-    """Make a link by which somebody comes in once, and show it this once."""
-    entrance = entrance_of(request)
-    visitor = await entrance.visitor(request)
-    if visitor is None:
-        return go(request, "/login?next=/account/links")
-    try:
-        form = await form_of(request)
-        changing(visitor, text_in(form, FIELD))
-        person = text_in(form, "person")
-        secret = await entrance.people.make_link(person, by=visitor.login)
-    except KeyturnError as error:
-        said = refused(error)
-        return await _links(request, visitor, error=said.message, status=said.status)
-    link = f"{entrance.origin(request)}{root_of(request)}/enter#{secret}"
-    return await _links(request, visitor, link=link, person=person)

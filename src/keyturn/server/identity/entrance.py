@@ -17,7 +17,7 @@ from starlette.responses import JSONResponse, RedirectResponse, Response
 from ...application.app import App
 from ...core.errors import KeyturnError, UserError
 from ...core.policy import milliseconds
-from ...directory.credentials import FRESH_MS
+from ...directory.credentials import FRESH_MS, first_set_up
 from ...proofs.base import Site
 from ..address import client_of, network_of
 from ..errors import refused
@@ -34,7 +34,9 @@ Draw = Callable[[Request, Visitor | None, str, int, dict[str, Any]], Awaitable[R
 
 LOGINS = parse("30 per hour")
 CHANGES = parse("60 per hour")  # of one account: each is an entry of the directory, too
+#: How long a session lasts that a link began: of a user who has another way to sign in, and of one who has none yet.
 LINK_SESSION = "1h"
+FIRST_SESSION = "24h"
 
 
 class Entrance:
@@ -71,6 +73,10 @@ class Entrance:
             return Site(name, (self.origin(request),))
         except UserError:
             return None
+
+    def title(self, request: Request) -> str:
+        """Return what this inbox is called where people sign in: its title, else the host by which they came."""
+        return self.settings.title or request.headers.get("host", "")
 
     def origin(self, request: Request) -> str:
         """Return the origin of our own pages, as a browser says it."""
@@ -128,8 +134,11 @@ def entrance_of(request: Request) -> Entrance:
 
 
 async def fresh(entrance: Entrance, visitor: Visitor) -> bool:
-    """Return whether somebody proved who they are only minutes ago."""
-    token = (await entrance.people.directory()).tokens.get(visitor.login.token)
+    """Return whether somebody may change how they sign in: they signed in minutes ago, or have set up nothing yet."""
+    directory = await entrance.people.directory()
+    if first_set_up(directory, visitor.login):
+        return True
+    token = directory.tokens.get(visitor.login.token)
     return token is not None and await entrance.app.inbox.now() - token.issued_at < FRESH_MS
 
 

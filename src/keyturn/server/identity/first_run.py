@@ -1,8 +1,11 @@
-"""Let the first person in: one link, printed where the server was started."""
+"""Sign the first person in: one link, printed where the server was started, with a QR code if a phone can open it."""
 
 from __future__ import annotations
 
+import getpass
 import io
+import ipaddress
+from urllib.parse import urlsplit
 
 import segno
 
@@ -18,6 +21,45 @@ async def first_link(people: People, person: str, name: str = "") -> str:
         return ""
     await people.start(person, name)
     return await people.make_link(person, by=person)
+
+
+async def unused_link(people: People, person: str = "") -> str:
+    """Return the secret of a link for the first administrator, until somebody has signed in; "" from then on.
+
+    A link that was printed before, and never used, is remembered by nobody: there is another one.
+    """
+    directory = await people.directory()
+    if not directory.place:
+        return await first_link(people, person or getpass.getuser())
+    if directory.tokens or directory.keys or any(each.used for each in directory.links.values()):
+        return ""
+    admin = directory.admins()[0]
+    return await people.make_link(admin, by=admin)
+
+
+def invitation(link: str, of: str = "") -> list[str]:
+    """Return the rows that tell somebody of a one-time link, with a QR code where another device can open it.
+
+    >>> invitation("http://localhost:8321/enter#kt_1_2")
+    ['One-time sign-in link (valid for 24 hours): http://localhost:8321/enter#kt_1_2']
+    """
+    whose = f" for {of}" if of else ""
+    words = f"One-time sign-in link{whose} (valid for 24 hours): {link}"
+    return [*drawn(link).splitlines(), words] if opens_elsewhere(link) else [words]
+
+
+def opens_elsewhere(url: str) -> bool:
+    """Return whether another device can open a URL: its host is not this machine's name for itself.
+
+    >>> opens_elsewhere("http://localhost:8321/"), opens_elsewhere("https://inbox.example/")
+    (False, True)
+    """
+    host = (urlsplit(url).hostname or "localhost").rstrip(".")
+    try:
+        found = ipaddress.ip_address(host)
+    except ValueError:
+        return host != "localhost" and not host.endswith(".localhost")
+    return not (found.is_loopback or found.is_unspecified)
 
 
 def drawn(link: str) -> str:

@@ -1,4 +1,4 @@
-"""The pages by which people come in: by password, by a link, by the provider; and out."""
+"""The pages by which people sign in, by password and by an identity provider (SSO), and sign out."""
 
 from __future__ import annotations
 
@@ -9,16 +9,15 @@ from starlette.responses import Response
 from ...core.errors import KeyturnError, NotAllowed
 from ...core.people import Decider
 from ...directory.events import BY_PROVIDER
-from ...directory.login import id_in
 from ..errors import refused
 from ..forms import FIELD, changing, form_of, own_path, text_in
 from ..limits import TooMany
 from . import attempts, tickets
-from .entrance import LINK_SESSION, LOGINS, Entrance, entrance_of, go, root_of
+from .entrance import Entrance, entrance_of, go, root_of
 from .oidc import OidcRefused
 
 router = APIRouter(include_in_schema=False)
-_WRONG = "This name and password do not fit. Nobody is told which of the two is wrong."
+_WRONG = "Wrong username or password."
 
 
 async def _login_page(
@@ -33,6 +32,8 @@ async def _login_page(
         "passwords": entrance.settings.passwords,
         "oidc": "" if oidc is None else oidc.name,
         "passkeys": entrance.site(request) is not None,
+        "inbox": entrance.title(request),
+        "begun": bool((await entrance.people.directory()).place),
     }
     made = await entrance.page(request, "login", None, status, **values)
     if after:
@@ -55,22 +56,23 @@ async def log_in(request: Request) -> Response:
     """Log somebody in by name and password."""
     entrance = entrance_of(request)
     if not entrance.settings.passwords:
-        return await _login_page(request, "/", "Nobody logs in by password here.", status=403)
-    name, next = "", "/"
+        return await _login_page(request, "/", "Passwords are turned off on this server.", status=403)
+    typed, next = "", "/"
     try:
         attempts.stop(entrance, request)
         form = await form_of(request)
-        name, next = text_in(form, "name").strip(), own_path(text_in(form, "next"))
+        typed, next = text_in(form, "name").strip(), own_path(text_in(form, "next"))
+        name = await entrance.people.find(typed)
         known = attempts.count(entrance, request, name)
         hashed = await entrance.people.password_of(name)
         if not await entrance.passwords.fits(hashed, text_in(form, "password"), known=known):
-            return await _login_page(request, next, _WRONG, name, 403)
+            return await _login_page(request, next, _WRONG, typed, 403)
         attempts.forgive(entrance, request, name)
         token = await entrance.begin(request, name, "password", hashed=hashed)
     except TooMany as many:
-        return await _login_page(request, next, _held_up(many), name, 429, many.after)
+        return await _login_page(request, next, _held_up(many), typed, 429, many.after)
     except NotAllowed:
-        return await _login_page(request, next, _WRONG, name, 403)
+        return await _login_page(request, next, _WRONG, typed, 403)
     await _hash_anew(entrance, name, hashed, text_in(form, "password"))
     response = entrance.keep(request, go(request, next), token)
     attempts.remember(entrance, request, response, name)
@@ -79,7 +81,7 @@ async def log_in(request: Request) -> Response:
 
 def _held_up(many: TooMany) -> str:
     minutes = -(-many.after // 60)
-    return f"Too many attempts. Try again in {minutes} min, or come in by a passkey or a link."
+    return f"Too many attempts. Try again in {minutes} min, or sign in with a passkey or a sign-in link."
 
 
 async def _hash_anew(entrance: Entrance, person: str, hashed: str, password: str) -> None:
@@ -105,39 +107,6 @@ async def log_out(request: Request) -> Response:
     return made
 
 
-@router.get("/enter")
-async def enter_page(request: Request) -> Response:
-    """Show where a link is used; its secret stands behind the `#`, which browsers send to nobody."""
-    return await entrance_of(request).page(request, "enter", None, error="")
-
-
-@router.post("/enter")
-async def enter(request: Request) -> Response:
-    """Let somebody in by a link, once."""
-    entrance = entrance_of(request)
-    link = text_in(await form_of(request), "link").strip().rpartition("#")[2]
-    found = (await entrance.people.directory()).links.get(id_in(link))
-    known = "" if found is None else found.id
-    try:
-        if found is not None:  # one that cannot begin a session now is not used up
-            entrance.limits.stop(LOGINS, found.person)
-        with attempts.failures(entrance, request, attempts.FAILED_LINKS, "link", known):
-            login = await entrance.people.use_link(link)
-        token = await entrance.begin(request, login.person, "link", lasts=LINK_SESSION)
-    except TooMany as many:
-        made = await entrance.page(request, "enter", None, 429, error=f"Too many attempts. Wait {many.after} s.")
-        made.headers["retry-after"] = str(many.after)
-        return made
-    except KeyturnError as error:
-        said = refused(error)
-        words = "This link is not good any more. Ask an administrator for another one." if id_in(link) else _NO_LINK
-        return await entrance.page(request, "enter", None, said.status, error=words)
-    return entrance.keep(request, go(request, "/account?first=yes"), token, LINK_SESSION)
-
-
-_NO_LINK = "That is no link of this server: paste all of it."
-
-
 def _back(request: Request) -> str:
     return f"{entrance_of(request).origin(request)}{root_of(request)}/login/oidc/callback"
 
@@ -148,7 +117,7 @@ async def to_provider(request: Request) -> Response:
     entrance = entrance_of(request)
     next = own_path(request.query_params.get("next", "/"))
     if entrance.provider is None:
-        return await _login_page(request, next, "Nobody logs in that way here.", status=404)
+        return await _login_page(request, next, "Single sign-on (SSO) is not configured on this server.", status=404)
     ticket = tickets.new_ticket("oidc", {"next": next if len(next) <= tickets.LONGEST_PATH else "/"})
     words = (ticket.derived("state"), ticket.derived("nonce"), ticket.derived("verifier"))
     try:
@@ -178,9 +147,9 @@ async def by_provider(request: Request) -> Response:
     state = text_in(form, "state")
     try:
         if entrance.provider is None or ticket is None or state != ticket.derived("state"):
-            raise OidcRefused("this login was not begun in this browser, or too long ago; begin again")
+            raise OidcRefused("this sign-in was not started in this browser, or has expired: start again")
         if text_in(form, "error") or not text_in(form, "code"):
-            raise OidcRefused("the provider did not let you in")
+            raise OidcRefused("the identity provider refused the sign-in")
         code, iss = text_in(form, "code"), text_in(form, "iss")
         claims = await entrance.provider.claims(
             code, iss, _back(request), ticket.derived("nonce"), ticket.derived("verifier")
@@ -213,7 +182,9 @@ async def _known(entrance: Entrance, person: str, claims: dict[str, object]) -> 
         await entrance.people.add(person, name, by=oidc.add_as)
         return
     if found is None or not found.here:
-        raise OidcRefused(f"the provider knows you as {person}, and nobody here does: ask an administrator to add you")
+        raise OidcRefused(
+            f"you signed in as {person}, who is not a user of this inbox: ask an administrator to add you"
+        )
 
 
 def _sentence(error: KeyturnError) -> str:

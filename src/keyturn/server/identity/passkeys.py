@@ -15,7 +15,7 @@ from starlette.responses import JSONResponse, Response
 from ...core.errors import BadJson, Conflict, KeyturnError, NotAllowed, NotPending, UserError
 from ...core.people import Proof, ProofRefused
 from ...directory.signed import public_of
-from ...directory.state import Key
+from ...directory.state import PASSKEY, Key
 from ...engine.views.items import ToolApprovalItem
 from ...inbox.personal import SIGNABLE
 from ...presenting.shown_request import ShownRequest
@@ -32,8 +32,8 @@ from .bodies import body_of, by_script, text_of
 from .entrance import CHANGES, Entrance, entrance_of, fresh, root_of, told
 
 router = APIRouter(include_in_schema=False)
-_SCHEME = "passkey"
-_NO_SITE = "browsers have no passkeys for an address such as 127.0.0.1: open this server by its name, or as localhost"
+_SCHEME = PASSKEY
+_NO_SITE = "passkeys do not work at an IP address: open this server by its host name, or as http://localhost"
 
 
 def _site(entrance: Entrance, request: Request) -> Site:
@@ -81,7 +81,7 @@ async def log_in(request: Request) -> Response:
     try:
         site, ticket = _site(entrance, request), tickets.taken(request, None, "passkey")
         if ticket is None:
-            raise NotAllowed("this login was begun too long ago, or in another browser; begin again")
+            raise NotAllowed("this sign-in has expired, or was started in another browser: start again")
         body = await body_of(request)
         keys, next = await _keys(entrance, site), own_path(text_of(body, "next"))
         with failures(entrance, request, FAILED_KEYS, _SCHEME, _named(body, keys)):
@@ -89,7 +89,7 @@ async def log_in(request: Request) -> Response:
             person, count = await entrance.people.person_by_key(ticket.challenge, proof)
         token = await entrance.begin(request, person, _SCHEME, once=ticket.once, counted=(proof.key, count))
     except ProofRefused:
-        return told(NotAllowed("this passkey is not known here, or was revoked"))
+        return told(NotAllowed("this passkey is unknown here, or was revoked"))
     except KeyturnError as error:
         return told(error)
     made = JSONResponse({"next": root_of(request) + next})
@@ -107,7 +107,7 @@ def _named(body: dict[str, Any], keys: Sequence[PublicKey], what: str = "credent
 def _credential(body: dict[str, Any], name: str = "credential") -> str:
     found = body.get(name)
     if not isinstance(found, dict):
-        raise UserError(f"{name} is what the browser gave")
+        raise UserError(f"`{name}` must be the object from navigator.credentials")
     return json.dumps(found)
 
 
@@ -139,11 +139,11 @@ async def enrol(request: Request) -> Response:
         await _fresh(entrance, visitor)
         body, ticket = await body_of(request), tickets.taken(request, None, "enrol")
         if ticket is None or ticket.words.get("mark") != tickets.mark_of(visitor):
-            raise NotAllowed("this was begun too long ago, or in another session; begin again")
-        label = text_of(body, "label") or "a passkey"
+            raise NotAllowed("this has expired, or was started in another session: start again")
+        label = text_of(body, "label") or "passkey"
         enrolled = [public_of(key) for key in await entrance.people.keys() if key.scheme == _SCHEME]
         if _named(body, enrolled, "registration"):
-            raise Conflict("a passkey of this id is enrolled already; a key is enrolled once")
+            raise Conflict("this passkey is enrolled already; a key is enrolled once")
         asked = Asked(ticket.challenge, site)
         key = entrance.people.read_key(_SCHEME, _credential(body, "registration"), label=label, asked=asked)
         if "credential" not in body:
@@ -160,7 +160,7 @@ async def enrol(request: Request) -> Response:
 
 async def _fresh(entrance: Entrance, visitor: Visitor) -> None:
     if not await fresh(entrance, visitor):
-        raise NotAllowed("log in once more for this: it was too long ago")
+        raise NotAllowed("sign in again to change this")
 
 
 @router.post("/account/passkeys/confirm")
@@ -185,7 +185,7 @@ async def confirm(request: Request) -> Response:
 
 def _to_sign(challenge: bytes, keys: Sequence[PublicKey]) -> Response:
     if not keys:
-        raise NotAllowed("you have no passkey of this site that counts: enrol one (My account), and have it confirmed")
+        raise NotAllowed("you have no confirmed passkey for this site: add one under My account, and have it confirmed")
     return _options(assertion_options(challenge, keys))
 
 
@@ -249,7 +249,7 @@ async def _edit(item: ToolApprovalItem, body: dict[str, Any]) -> dict[str, Any]:
     except (BadJson, ValueError) as error:
         raise UserError(str(error)) from None
     if not shown.changed:
-        raise UserError("nothing is changed; approve the call as it is")
+        raise UserError("no argument is changed: approve the call unchanged")
     if await asyncio.to_thread(shown.mark) != text_of(body, "looked"):
         raise Conflict("what it would do is drawn differently now than what you were shown: look at it again")
     check_seen(drawn_payload(blocks_of(shown.preview(), shown.arguments)), {"seen": body.get("seen")})

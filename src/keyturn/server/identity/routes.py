@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from fastapi import APIRouter
 
-from . import account, login, passkeys
+from . import account, links, login, passkeys
 
 router = APIRouter()
-for each in (login, passkeys, account):
+for each in (login, links, passkeys, account):
     router.include_router(each.router)

@@ -1,16 +1,14 @@
-// Takes what stands behind the # out of the address and into the form. A person presses the button: what only opens
-// links, to look at them, uses nothing up.
+// Takes what stands behind the # out of the address and into the form, and asks the server whose link it is. A person
+// presses the button of the page that says so: what only opens links, to look at them, uses nothing up.
 (() => {
   "use strict";
-  const field = document.querySelector("[data-enter-field] input");
-  if (field && location.hash.length > 1) {
+  const form = document.querySelector("form[data-enter]");
+  if (form && location.hash.length > 1) {
+    const field = form.querySelector("input[name=link]");
     field.value = location.hash.slice(1);
     field.type = "password";
-    history.replaceState(null, "", location.pathname);
-    document.querySelector("[data-enter-field]").hidden = true;
-    document.querySelector("[data-enter-told]").textContent =
-      "Your link is here. It works once; then you choose a passkey or a password.";
-    document.querySelector("form button.first").focus();
+    history.replaceState(null, "", location.pathname + location.search);
+    form.requestSubmit();
   }
   const on = document.querySelector("[data-go-on]");
   if (on) {

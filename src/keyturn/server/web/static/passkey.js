@@ -15,7 +15,7 @@
       body: JSON.stringify(body),
     });
     const found = await answer.json().catch(() => ({}));
-    if (!answer.ok) throw new Error(found.error?.message || "the server cannot be reached");
+    if (!answer.ok) throw new Error(found.error?.message || "the server is unreachable");
     return found;
   };
   const sign = async (options) =>
@@ -28,12 +28,12 @@
     const { next } = await ask("/login/passkey", { credential, next: button.dataset.next || "/" });
     location.assign(next);
   };
-  const enrol = async () => {
+  const enrol = async (button) => {
     const label = document.querySelector("[data-passkey-label]")?.value.trim() || "";
     const registration = await make(await ask("/account/passkeys/options", {}));
     const credential = await sign(await ask("/account/passkeys", { registration, label }));
     await ask("/account/passkeys", { registration, label, credential });
-    location.assign(root + "/account?done=passkey");
+    location.assign(root + (button.dataset.then || "/account?done=passkey"));
   };
   const confirm = async (button) => {
     const key = button.dataset.key;
@@ -44,7 +44,7 @@
   const DOES = { login: logIn, enrol, confirm };
 
   const saying = (error) => {
-    if (error.name === "NotAllowedError") return "Nothing was signed: it was cancelled, or took too long.";
+    if (error.name === "NotAllowedError") return "Nothing was signed: it was cancelled, or it timed out.";
     if (error.name === "InvalidStateError") return "This device has a passkey of yours already.";
     const text = String(error.message || error.name);
     return text.charAt(0).toUpperCase() + text.slice(1) + ".";
