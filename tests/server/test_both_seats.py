@@ -157,7 +157,8 @@ CHANGES = [
     ["users", "set", "mood", '"good"', "--person", "zed{n}"], ["users", "set", "zed{n}", "5", "--json"],
     ["users", "delegate", "zed{n}", "ben", "--lasts", "2h"], ["users", "end-delegation", "none"],
     ["users", "token", "zed{n}"],
-    ["users", "revoke-token", "none"], ["users", "link", "zed{n}"], ["users", "forget-subject", "zed{n}"],
+    ["users", "revoke-token", "none"], ["users", "link", "zed{n}", "--url", "http://localhost"],
+    ["users", "forget-subject", "zed{n}"],
     ["users", "forget-subject", "nobody"], ["users", "remove", "zed{n}"],
     ["users", "enrol-key", "{key}.pub"], ["users", "keys", "ada"], ["users", "revoke-key", "none"],
 ]  # fmt: skip

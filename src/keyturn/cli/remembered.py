@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import os
 import stat
-import tempfile
 from contextlib import suppress
 from pathlib import Path
 from urllib.parse import unquote
@@ -17,6 +16,7 @@ import msgspec
 
 from ..core.errors import UserError
 from ..support.keys import state_directory
+from ..support.whole_files import replaced
 
 _NAME = "journals.json"
 _LARGEST = 1 << 20
@@ -53,10 +53,8 @@ def remember(journal: RememberedJournal) -> bool:
         known = {place: each for place, each in _read().items() if Path(place).is_dir()}
         known[str(Path.cwd())] = journal
         folder.mkdir(mode=0o700, parents=True, exist_ok=True)
-        made, name = tempfile.mkstemp(dir=folder, prefix=f"{_NAME}.")  # mode 0600, and nobody reads half of it
-        with os.fdopen(made, "wb") as file:
+        with replaced(folder / _NAME) as file:
             file.write(msgspec.json.format(msgspec.json.encode(known), indent=1))
-        Path(name).replace(folder / _NAME)
     except (OSError, UserError):
         return False
     return True

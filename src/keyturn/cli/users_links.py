@@ -10,11 +10,12 @@ from urllib.parse import urlsplit
 
 from ..core.errors import UserError
 from ..render.escape import escape
+from ..support.urls import opens_elsewhere
 from .seats.base import PeopleSeat
 from .seats.sitting import server_of
 from .with_journal import Told
 
-_HERE = "http://localhost:8321"
+_HERE = "http://localhost:8321"  # where `keyturn serve` is by default
 _URL = "KEYTURN_URL"
 
 
@@ -24,7 +25,7 @@ async def make_link(people: PeopleSeat, given: argparse.Namespace) -> Told:
     secret = str(await people.change("make_link", given.person))
     link = f"{url}/enter#{secret}"
     rows = [*_rows(link, escape(given.person, keep="")), "Copy it now. It will not be shown again."]
-    if url == _HERE:
+    if not opens_elsewhere(url):
         rows.append(
             f"It opens on this machine. For other devices, pass the server's address with --url, or set {_URL}."
         )

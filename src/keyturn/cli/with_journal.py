@@ -131,8 +131,10 @@ def by_of(arguments: argparse.Namespace) -> str:
 
 def remembered_of(arguments: argparse.Namespace) -> RememberedJournal | None:
     """Return what `keyturn init` noted of the journal that is meant, where it was made from this directory."""
-    if getattr(arguments, "tenant", TENANT) != TENANT or getattr(arguments, "app", None) is not None:
+    if getattr(arguments, "tenant", TENANT) != TENANT:
         return None
+    if getattr(arguments, "app", None) is not None and getattr(arguments, "journal", None) is None:
+        return recalled()  # its journal may be another one, where the token is unknown
     try:
         return recalled_at(url_of(arguments))
     except (AttributeError, UserError):  # a command without a journal

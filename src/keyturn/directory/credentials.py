@@ -60,6 +60,8 @@ HANDS_OUT: dict[type[Any], Callable[[Any], Iterable[str] | None]] = {
     ev.GroupJoined: _administering,
     ev.SettingChanged: _of_setting,
     ev.SubjectForgotten: _administering,
+    ev.ClaimsMapped: _administering,
+    ev.MembershipProvisioned: lambda event: () if event.member else None,
     ev.PasswordSet: _of_password,
 }
 #: What a session of any age may do: the page of a password requires the one before, or a sign-in of the last minutes.
@@ -75,6 +77,8 @@ HANDS_OUT_NOTHING: tuple[type[Any], ...] = (
     ev.DelegationEnded,
     ev.LinkUsed,
     ev.SubjectBound,
+    ev.UserProvisioned,
+    ev.GroupProvisioned,
     ev.Restored,
 )
 

@@ -19,7 +19,7 @@ from .bounds import check_pace, check_settings, room_for
 from .fold import fold
 from .settings import check_setting
 from .spelling import named, one_line
-from .state import ADMIN, OURS, SCOPES, Directory, Key, Person
+from .state import ADMIN, OURS, SCIM, SCOPES, Directory, Key, Person
 
 Events = list[ev.AnyDirectoryEvent]
 #: How many logins of one person can last at the same time.
@@ -114,18 +114,24 @@ def add(directory: Directory, by: str, person: str, name: str, kind: ev.Kind, ro
     if before is not None and before.kind != kind:
         raise UserError(f"{person!r} was a {before.kind}; an id is given once")
     added = ev.PersonAdded(person, one_line(name, "a name"), kind) if before is None else ev.PersonReturned(person)
-    return [added, *(ev.RoleGiven(named(role, "a role"), person=person) for role in dict.fromkeys(roles))]
+    kept = [] if before is None else [ev.MembershipProvisioned(each, person, False) for each in before.provisioned]
+    return [
+        added,
+        *sorted(kept, key=lambda each: each.group),
+        *(ev.RoleGiven(named(role, "a role"), person=person) for role in dict.fromkeys(roles)),
+    ]
 
 
 def remove(directory: Directory, by: str, person: str) -> Events:
     """Remove a person; the last administrator stays."""
     admin(directory, by)
     somebody(directory, person)
-    _keep_an_admin(directory, person)
+    keep_an_admin(directory, person)
     return [ev.PersonRemoved(person)]
 
 
-def _keep_an_admin(directory: Directory, person: str) -> None:
+def keep_an_admin(directory: Directory, person: str) -> None:
+    """Refuse to do without the last administrator."""
     if directory.admins() == [person]:
         raise UserError(f"{person!r} is the last administrator: give somebody else the role {ADMIN!r} first")
 
@@ -146,13 +152,13 @@ def take_role(directory: Directory, by: str, role: str, person: str, group: str)
         return []
     taken = ev.RoleTaken(role, person, group)
     if role == ADMIN:
-        left = _after(directory, taken).admins()
+        left = after(directory, taken).admins()
         if not left:
             raise UserError(f"nobody would be left to administer: give somebody else the role {ADMIN!r} first")
     return [taken]
 
 
-def _after(directory: Directory, *made: ev.AnyDirectoryEvent) -> Directory:
+def after(directory: Directory, *made: ev.AnyDirectoryEvent) -> Directory:
     """Return the directory as it would be, for a look; the given one stays as it is."""
     return fold([ev.Entry(directory.at, Decider("-"), list(made))], directory)
 
@@ -176,10 +182,13 @@ def join(directory: Directory, by: str, group: str, person: str) -> Events:
 def leave(directory: Directory, by: str, group: str, person: str) -> Events:
     """Have a person leave a group."""
     admin(directory, by)
-    if group not in somebody(directory, person).groups:
+    found = somebody(directory, person)
+    if group not in found.groups:
+        if group in found.all_groups:
+            raise UserError(f"the identity provider keeps {person!r} in the group {group!r}: remove them there")
         return []
     gone = ev.GroupLeft(group, person)
-    if not _after(directory, gone).admins():
+    if not after(directory, gone).admins():
         raise UserError(f"nobody would be left to administer: give somebody else the role {ADMIN!r} first")
     return [gone]
 
@@ -193,6 +202,8 @@ def issue_token(directory: Directory, by: str, issued: ev.TokenIssued, now: int)
         raise UserError(f"the scopes of a token are of {', '.join(SCOPES)}, at least one; not {wrong or 'none'}")
     if holder.kind == "machine" and "decide" in issued.scopes:
         raise UserError(f"{issued.person!r} is a machine, and no machine decides: leave out the scope 'decide'")
+    if SCIM in issued.scopes and (holder.kind == "person" or len(issued.scopes) > 1):
+        raise UserError("a SCIM token is for a service account, and has no other scope: users add NAME --machine")
     if "run" in issued.scopes and "decide" in issued.scopes:
         raise UserError("a token that starts runs decides none of their requests: issue two")
     if issued.expires_at is not None and issued.expires_at <= now:

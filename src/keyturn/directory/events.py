@@ -16,6 +16,8 @@ VERSION = 1
 ALL_SESSIONS = "*"
 #: By what the login of a provider's account is proven.
 BY_PROVIDER = "oidc"
+#: By what the login of an app that this server is mounted in is proven.
+BY_HOST = "host"
 #: By what the login of a one-time sign-in link is proven.
 BY_LINK = "link"
 Kind = Literal["person", "machine"]
@@ -223,6 +225,42 @@ class SubjectForgotten(DirectoryEvent, frozen=True):
     person: str
 
 
+class ClaimsMapped(DirectoryEvent, frozen=True):
+    """The claims of an identity provider give a person these groups and roles now; those that they gave before end."""
+
+    person: str
+    groups: tuple[str, ...] = ()
+    roles: tuple[str, ...] = ()
+
+
+class UserProvisioned(DirectoryEvent, frozen=True):
+    """A provisioning client (SCIM) said how it calls a user, and by which id of its own; not `listed`: it deleted them.
+
+    A user who is deactivated is a person who left: see `PersonRemoved` and `PersonReturned`.
+    """
+
+    person: str
+    name: str = ""
+    external: str = ""
+    listed: bool = True
+
+
+class GroupProvisioned(DirectoryEvent, frozen=True):
+    """A provisioning client keeps a group under an id of its own; not `listed`: it deleted the group."""
+
+    group: str
+    external: str = ""
+    listed: bool = True
+
+
+class MembershipProvisioned(DirectoryEvent, frozen=True):
+    """A provisioning client put a person into a group, or took them out of it."""
+
+    group: str
+    person: str
+    member: bool = True
+
+
 class Restored(DirectoryEvent, frozen=True):
     """The store was brought back from a copy: tokens, links, passwords and delegations of before count no more.
 
@@ -258,6 +296,10 @@ AnyDirectoryEvent = (
     | SettingChanged
     | SubjectBound
     | SubjectForgotten
+    | ClaimsMapped
+    | UserProvisioned
+    | GroupProvisioned
+    | MembershipProvisioned
     | Restored
 )
 

@@ -12,7 +12,7 @@ from typing import Any
 from ..core.lookalikes import looks_as
 from . import events as ev
 from .bounds import Pace, weight_of
-from .state import Delegation, Directory, Key, Link, Person, Subject, Token
+from .state import Delegation, Directory, Key, Link, Person, ProvisionedGroup, Subject, Token
 
 # How long a name under which something was changed is remembered.
 _NAMED_MS = 24 * 3_600_000
@@ -44,6 +44,7 @@ def _person_added(d: Directory, e: ev.PersonAdded, entry: ev.Entry) -> None:
 def _person_removed(d: Directory, e: ev.PersonRemoved, entry: ev.Entry) -> None:
     _change(d.people, e.person, here=False, roles=frozenset(), groups=frozenset(), addresses={}, settings={})
     _change(d.people, e.person, confirmed=frozenset(), unconfirmed={})
+    _change(d.people, e.person, claimed_groups=frozenset(), claimed_roles=frozenset())
     d.passwords.pop(e.person, None)  # their account of a provider stays theirs, as their id does
     for token in [token for token in d.tokens.values() if token.person == e.person and token.revoked_at is None]:
         _change(d.tokens, token.id, revoked_at=entry.at)
@@ -61,7 +62,7 @@ def _change(table: dict[str, Any], name: str, **changes: Any) -> None:
 
 
 def _person_returned(d: Directory, e: ev.PersonReturned, _entry: ev.Entry) -> None:
-    _change(d.people, e.person, here=True, returned=d.place + 1)
+    _change(d.people, e.person, here=True, returned=d.place + 1, listed=True)
     d.relink -= {e.person}
 
 
@@ -198,6 +199,27 @@ def _subject_forgotten(d: Directory, e: ev.SubjectForgotten, entry: ev.Entry) ->
             _change(d.tokens, token.id, revoked_at=entry.at)
 
 
+def _claims_mapped(d: Directory, e: ev.ClaimsMapped, _entry: ev.Entry) -> None:
+    for group in e.groups:
+        d.groups.setdefault(group, frozenset())
+    _change(d.people, e.person, claimed_groups=frozenset(e.groups), claimed_roles=frozenset(e.roles))
+
+
+def _user_provisioned(d: Directory, e: ev.UserProvisioned, _entry: ev.Entry) -> None:
+    _change(d.people, e.person, name=e.name, external=e.external, listed=e.listed)
+
+
+def _group_provisioned(d: Directory, e: ev.GroupProvisioned, _entry: ev.Entry) -> None:
+    d.groups.setdefault(e.group, frozenset())
+    d.provisioned[e.group] = ProvisionedGroup(e.external, e.listed)
+
+
+def _membership_provisioned(d: Directory, e: ev.MembershipProvisioned, _entry: ev.Entry) -> None:
+    d.groups.setdefault(e.group, frozenset())
+    before = d.people[e.person].provisioned
+    _change(d.people, e.person, provisioned=before | {e.group} if e.member else before - {e.group})
+
+
 def _restored(d: Directory, e: ev.Restored, entry: ev.Entry) -> None:
     d.restored = e.nonce
     for token in [token for token in d.tokens.values() if token.revoked_at is None]:
@@ -236,5 +258,9 @@ _FOLD: dict[type[Any], Callable[[Directory, Any, ev.Entry], None]] = {
     ev.SettingChanged: _setting_changed,
     ev.SubjectBound: _subject_bound,
     ev.SubjectForgotten: _subject_forgotten,
+    ev.ClaimsMapped: _claims_mapped,
+    ev.UserProvisioned: _user_provisioned,
+    ev.GroupProvisioned: _group_provisioned,
+    ev.MembershipProvisioned: _membership_provisioned,
     ev.Restored: _restored,
 }

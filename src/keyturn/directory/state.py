@@ -23,7 +23,9 @@ OURS = "keyturn"
 #: The keys of this scheme sign their users in.
 PASSKEY = "passkey"
 #: What a token may be used for.
-SCOPES = ("decide", "read", "people", "run", "ask")
+SCOPES = ("decide", "read", "people", "run", "ask", "scim")
+#: What a token is for that keeps users and groups for an identity provider, by SCIM.
+SCIM = "scim"
 
 
 @dataclass(frozen=True)
@@ -44,6 +46,18 @@ class Person:
     unconfirmed: dict[str, int] = field(default_factory=dict[str, int])
     # How many entries there were when they came back after they had left; 0 for who never left.
     returned: int = 0
+    # The groups and roles that the claims of an identity provider gave at the last sign-in.
+    claimed_groups: frozenset[str] = frozenset()
+    claimed_roles: frozenset[str] = frozenset()
+    # The groups of a provisioning client, its own id of them, and whether it lists them still.
+    provisioned: frozenset[str] = frozenset()
+    external: str = ""
+    listed: bool = True
+
+    @property
+    def all_groups(self) -> frozenset[str]:
+        """Return the groups that they are in, whoever put them there."""
+        return self.groups | self.claimed_groups | self.provisioned
 
     @property
     def told_at(self) -> dict[str, str]:
@@ -122,6 +136,13 @@ class Subject(NamedTuple):
     subject: str
 
 
+class ProvisionedGroup(NamedTuple):
+    """Holds what a provisioning client says of a group: its own id of it, and whether it lists it."""
+
+    external: str = ""
+    listed: bool = True
+
+
 class Lent(NamedTuple):
     """Holds what a delegation lends now: the roles, and the giver's name unless it is of some roles only."""
 
@@ -164,6 +185,8 @@ class Directory:
     passwords: dict[str, str] = field(default_factory=dict[str, str], repr=False)
     # By which account of a provider people were first signed in, by person.
     subjects: dict[str, Subject] = field(default_factory=dict[str, Subject])
+    # The groups that a provisioning client keeps, or kept.
+    provisioned: dict[str, ProvisionedGroup] = field(default_factory=dict[str, ProvisionedGroup])
     settings: dict[str, Any] = field(default_factory=dict[str, Any])
     # Whose id reads so, of everybody who ever had one.
     alike: dict[str, str] = field(default_factory=dict[str, str])
@@ -191,6 +214,7 @@ class Directory:
             self.links.copy(),
             self.passwords.copy(),
             self.subjects.copy(),
+            self.provisioned.copy(),
             self.settings,
             self.alike.copy(),
             self.received.copy(),
@@ -217,7 +241,7 @@ class Directory:
         found = self.person(name)
         if found is None:
             return frozenset()
-        return found.roles.union(*(self.groups.get(group, ()) for group in found.groups))
+        return found.roles.union(found.claimed_roles, *(self.groups.get(group, ()) for group in found.all_groups))
 
     def accepts(self, token: Token, now: int) -> bool:
         """Return whether a token is good, and its holder here.

@@ -50,7 +50,7 @@ def serve(app: App, settings: ServerSettings | None = None, *, invites: bool = T
     """
     made = settings or ServerSettings()
     api = face(app, made)
-    return Guard(Opening(limited(api), app, made, invites=invites), made, end=api.state.live.end)
+    return Guard(Opening(limited(api), app, invites=made if invites else None), made, end=api.state.live.end)
 
 
 def limited(api: FastAPI) -> ASGIApp:
@@ -117,9 +117,8 @@ class Opening:
     meanwhile.
     """
 
-    def __init__(self, routes: ASGIApp, app: App, settings: ServerSettings, *, invites: bool) -> None:
+    def __init__(self, routes: ASGIApp, app: App, *, invites: ServerSettings | None = None) -> None:
         self._routes, self._app = routes, app
-        self._settings = settings
         self._opened, self._invites = False, invites
         self._lock = asyncio.Lock()
 
@@ -127,7 +126,7 @@ class Opening:
         """Serve a request."""
         if scope["type"] == "lifespan":
             self._opened = True
-        elif not self._opened or self._invites:
+        elif not self._opened or self._invites is not None:
             async with self._lock:
                 await self._open(HTTPConnection(scope))
         await self._routes(scope, receive, send)
@@ -136,15 +135,15 @@ class Opening:
         if not self._opened:
             await self._app.at_work(serves=True)
             self._opened = True
-        if self._invites:
-            self._invites = False
+        if self._invites is not None:
+            settings, self._invites = self._invites, None
             with contextlib.suppress(KeyturnError):  # a store that cannot be written now is no reason to refuse
-                await self._invite(request)
+                await self._invite(request, settings)
 
-    async def _invite(self, request: HTTPConnection) -> None:
+    async def _invite(self, request: HTTPConnection, settings: ServerSettings) -> None:
         """Print where the first administrator signs in: at the address of the first request, which no log keeps."""
         secret = await unused_link(self._app.people)
         if secret:
-            scheme = "https" if self._settings.secure else request.scope.get("scheme", "http")
+            scheme = "https" if settings.secure else request.scope.get("scheme", "http")
             url = f"{scheme}://{request.headers['host']}{request.scope.get('root_path', '')}"
             print("\n".join(invitation(f"{url}/enter#{secret}")), file=sys.stderr, flush=True)

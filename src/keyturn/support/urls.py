@@ -1,8 +1,9 @@
-"""Show and tell apart addresses that may hold a password or a key: in the user, the query or the fragment."""
+"""Show and tell apart addresses that may hold a password or a key, and say which ones another device can open."""
 
 from __future__ import annotations
 
 import hashlib
+import ipaddress
 from functools import lru_cache
 from urllib.parse import urlsplit, urlunsplit
 
@@ -34,6 +35,20 @@ def private_digest(url: str) -> str:
     if public == url:
         return ""
     return hashlib.pbkdf2_hmac("sha256", _bytes(url), _bytes(public), _ROUNDS).hex()
+
+
+def opens_elsewhere(url: str) -> bool:
+    """Return whether another device can open a URL: its host is not this machine's name for itself.
+
+    >>> opens_elsewhere("http://localhost:8321/"), opens_elsewhere("https://inbox.example/")
+    (False, True)
+    """
+    host = (urlsplit(url).hostname or "localhost").rstrip(".")
+    try:
+        found = ipaddress.ip_address(host)
+    except ValueError:
+        return host != "localhost" and not host.endswith(".localhost")
+    return not (found.is_loopback or found.is_unspecified)
 
 
 def _bytes(url: str) -> bytes:

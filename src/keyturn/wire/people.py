@@ -34,7 +34,7 @@ class PersonSeen(msgspec.Struct, frozen=True):
             person.kind,
             person.here,
             sorted(directory.roles_of(person.id)),
-            sorted(person.groups),
+            sorted(person.all_groups),
             dict(person.addresses) if closely else None,
             dict(person.settings) if closely else None,
             sorted(person.unconfirmed) if closely else None,

@@ -58,7 +58,7 @@ async def sent_back(browser: Browser, next: str = "/account") -> dict[str, str]:
 
 async def test_somebody_whom_the_provider_knows_is_logged_in(door: Door, provider: LoopbackProvider) -> None:
     browser = door.browser()
-    assert "With the company&#39;s login" in (await browser.get("/login")).text
+    assert "Sign in with the company&#39;s login" in (await browser.get("/login")).text
     before = (await door.people.directory()).place
     fields = await sent_back(browser)
     assert (await door.people.directory()).place == before, "coming back changes nothing: the form does"
@@ -121,11 +121,11 @@ async def test_the_sessions_of_an_account_end_when_it_is_forgotten(door: Door) -
     await linked.post("/enter", {"link": await door.people.make_link("bob@example.com", by="ada")})
     ada = door.browser()
     await ada.log_in("ada")
-    assert "Release the single sign-on account" in (await ada.get("/people/bob@example.com")).text
+    assert "Unlink the single sign-on (SSO) account" in (await ada.get("/people/bob@example.com")).text
     released = await ada.send("/people/bob@example.com", do="forget_subject")
     assert released.status_code == 303
     assert [(await each.get("/account")).status_code for each in (browser, linked)] == [303, 200]
-    assert "Release the single sign-on account" not in (await ada.get("/people/bob@example.com")).text
+    assert "Unlink the single sign-on (SSO) account" not in (await ada.get("/people/bob@example.com")).text
 
 
 async def test_after_a_restore_an_account_signs_in_whoever_has_used_a_link(door: Door) -> None:

@@ -98,12 +98,12 @@ def desk(own_key: None, browser: Browser) -> Generator[Office]:
 def test_a_passkey_is_enrolled_and_logs_its_person_in(desk: Office) -> None:
     device = desk.device("ben")
     device.enrols("my phone")
-    expect(device.page.get_by_text("for logins only until somebody confirms it")).to_be_visible()
+    expect(device.page.get_by_text("An administrator has not yet approved it for signing")).to_be_visible()
     device.context.clear_cookies()
     page = device.sees("/login?next=/account")
     page.get_by_role("button", name="Sign in with a passkey").click()
     page.wait_for_url("**/account")
-    expect(page.get_by_text("by passkey")).to_be_visible()
+    expect(page.get_by_text("passkey, began")).to_be_visible()
     assert desk.sessions("ben") == ["passkey", "password"]
     assert device.trouble == []
 
@@ -114,7 +114,7 @@ def test_a_decision_signed_in_the_browser_runs_and_proves_itself(desk: Office) -
     ada, ben = desk.device("ada"), desk.device("ben")
     ben.enrols("ben's phone")
     ada.enrols("ada's laptop")
-    ada.page.get_by_role("button", name="Confirm this first key").click()
+    ada.page.get_by_role("button", name="Confirm the first key").click()
     expect(ada.page.get_by_text("signs decisions", exact=False).first).to_be_visible()
     ada.page.get_by_role("button", name="Confirm the key of ben").click()
     expect(ada.page.get_by_role("button", name="Confirm the key of ben")).to_have_count(0)
@@ -147,7 +147,7 @@ def test_a_signature_is_good_for_what_was_signed_and_once(desk: Office) -> None:
     asked = desk.served.does(opened(app, "treasury", "treasury"))
     ada = desk.device("ada")
     ada.enrols("ada's laptop")
-    ada.page.get_by_role("button", name="Confirm this first key").click()
+    ada.page.get_by_role("button", name="Confirm the first key").click()
     expect(ada.page.get_by_text("signs decisions").first).to_be_visible()
     first, second = desk.served.does(app.inbox.list())
     assert asked
@@ -214,11 +214,11 @@ def test_a_passkey_that_was_revoked_lets_nobody_in(desk: Office) -> None:
     device = desk.device("ben")
     device.enrols("my phone")
     device.page.get_by_role("button", name="Revoke my phone").click()
-    expect(device.page.get_by_role("status").filter(has_text="counts no more")).to_be_visible()
+    expect(device.page.get_by_role("status").filter(has_text="The passkey was revoked")).to_be_visible()
     device.context.clear_cookies()
     page = device.sees("/login")
     page.get_by_role("button", name="Sign in with a passkey").click()
-    expect(page.get_by_text("not known here, or was revoked")).to_be_visible()
+    expect(page.get_by_text("unknown here, or was revoked")).to_be_visible()
     assert "passkey" not in desk.sessions("ben")
 
 
@@ -226,7 +226,7 @@ def test_an_address_has_no_passkeys_and_the_page_says_so(desk: Office) -> None:
     device = desk.device()
     device.has([{**cookie(desk.served, desk.tokens["ben"]), "url": f"http://127.0.0.1:{desk.served.port}"}])
     device.page.goto(f"http://127.0.0.1:{desk.served.port}/account")
-    expect(device.page.get_by_text("open this server by its name, or as http://localhost")).to_be_visible()
+    expect(device.page.get_by_text("Open this server by its host name, or as http://localhost")).to_be_visible()
     assert device.asks("/login/passkey/options", {})[0] == 422
 
 

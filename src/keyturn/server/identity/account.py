@@ -14,6 +14,7 @@ from starlette.responses import Response
 
 from ...core.encodable import moment
 from ...core.errors import KeyturnError, NotAllowed, UserError
+from ...directory.events import BY_HOST, BY_LINK, BY_PROVIDER
 from ...directory.recipients import MUTED
 from ...directory.state import Key, Token
 from ..addresses import keep_address
@@ -41,6 +42,16 @@ _DONE = {
     "muted": "Notifications are paused.",
     "zone": "The time zone was saved.",
     "heard": "Notifications are on again.",
+}
+
+
+#: By what a session was begun, as the page says it.
+PROOFS = {
+    "password": "password",
+    "passkey": "passkey",
+    BY_LINK: "sign-in link",
+    BY_PROVIDER: "single sign-on",
+    BY_HOST: "the application's own sign-in",
 }
 
 
@@ -134,7 +145,12 @@ def _key(key: Key) -> dict[str, Any]:
 
 def _login(token: Token, here: str) -> _Login:
     return _Login(
-        token.id, token.label, token.session, _time(token.issued_at), _time(token.expires_at), token.id == here
+        token.id,
+        token.label,
+        PROOFS.get(token.session, token.session),
+        _time(token.issued_at),
+        _time(token.expires_at),
+        token.id == here,
     )
 
 

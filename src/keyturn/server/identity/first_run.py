@@ -4,12 +4,11 @@ from __future__ import annotations
 
 import getpass
 import io
-import ipaddress
-from urllib.parse import urlsplit
 
 import segno
 
 from ...directory.people import People
+from ...support.urls import opens_elsewhere
 
 
 async def first_link(people: People, person: str, name: str = "") -> str:
@@ -46,20 +45,6 @@ def invitation(link: str, of: str = "") -> list[str]:
     whose = f" for {of}" if of else ""
     words = f"One-time sign-in link{whose} (valid for 24 hours): {link}"
     return [*drawn(link).splitlines(), words] if opens_elsewhere(link) else [words]
-
-
-def opens_elsewhere(url: str) -> bool:
-    """Return whether another device can open a URL: its host is not this machine's name for itself.
-
-    >>> opens_elsewhere("http://localhost:8321/"), opens_elsewhere("https://inbox.example/")
-    (False, True)
-    """
-    host = (urlsplit(url).hostname or "localhost").rstrip(".")
-    try:
-        found = ipaddress.ip_address(host)
-    except ValueError:
-        return host != "localhost" and not host.endswith(".localhost")
-    return not (found.is_loopback or found.is_unspecified)
 
 
 def drawn(link: str) -> str:

@@ -1,4 +1,4 @@
-"""People and their keys: who is here, in which roles and groups, by which tokens, links, keys and delegations.
+"""Users and their keys: roles and groups, tokens, sign-in links, keys and delegations.
 
 Every change is one entry of the directory, with the name of whoever made it; the directory says who may make it.
 """
@@ -14,13 +14,24 @@ from starlette.requests import Request as HttpRequest
 from starlette.responses import Response
 
 from ...core.errors import KeyturnError, UserError
-from ...directory.state import SCOPES, Directory, Person
+from ...directory.state import Directory, Person
 from ..addresses import keep_address
 from ..errors import Refused, refused
 from .form import PageForm, Reading, change, form_of
 from .pages import Here, page
 
 router = APIRouter(include_in_schema=False)
+
+#: What a token of each scope may do, as the page says it.
+SCOPE_WORDS = {
+    "decide": "decide requests",
+    "read": "read",
+    "people": "change users and roles",
+    "run": "start runs",
+    "ask": "request approval of calls that it runs itself",
+    "scim": "provision users and groups (SCIM)",
+}
+_NOT_FOR = {"machine": ("decide",), "person": ("scim",)}
 
 LASTS = ("1d", "7d", "30d", "90d", "")
 
@@ -119,7 +130,7 @@ async def _delegate(at: Here, name: str, form: PageForm) -> None:
 
 async def _remove(at: Here, name: str, form: PageForm) -> None:
     if form.text("sure") != name:
-        raise UserError("type the person's id to say that you mean it")
+        raise UserError("type the username to confirm that you remove this user")
     await at.app.people.remove(name, by=at.visitor.login)
 
 
@@ -148,7 +159,7 @@ async def _list(at: Here, refusal: Refused | None) -> Response:
 
 
 def _group(directory: Directory, name: str) -> tuple[list[str], list[str]]:
-    members = sorted(each.id for each in directory.people.values() if each.here and name in each.groups)
+    members = sorted(each.id for each in directory.people.values() if each.here and name in each.all_groups)
     return sorted(directory.groups[name]), members
 
 
@@ -163,7 +174,7 @@ async def _one(at: Here, name: str, refusal: Refused | None, *, once: str = "", 
     directory = await at.app.people.directory()
     person = directory.people.get(name)
     if person is None:
-        missing = refused(UserError("Nobody of that id is in this directory."))
+        missing = refused(UserError("No user has that id."))
         return page(at, "refused.html", 404, said=missing._replace(status=404))
     keys = [key for key in directory.keys.values() if key.person == name]
     lent = [each for each in directory.delegations.values() if name in (each.giver, each.receiver)]
@@ -174,7 +185,7 @@ async def _one(at: Here, name: str, refusal: Refused | None, *, once: str = "", 
         200 if refusal is None else refusal.status,
         person=person,
         roles=sorted(directory.roles_of(name)),
-        by_group={group: sorted(directory.groups.get(group, ())) for group in sorted(person.groups)},
+        by_group={group: sorted(directory.groups.get(group, ())) for group in sorted(person.all_groups)},
         tokens=[token for token in directory.tokens.values() if token.person == name][::-1],
         accepted={token.id for token in directory.tokens.values() if directory.accepts(token, at.now)},
         provided=name in directory.subjects,
@@ -182,7 +193,7 @@ async def _one(at: Here, name: str, refusal: Refused | None, *, once: str = "", 
         first_key=all(key.confirmed_at is None for key in directory.keys.values()),
         delegations=lent[::-1],
         others=[each.id for each in await at.app.people.list() if each.id != name and each.kind == "person"],
-        scopes=[scope for scope in SCOPES if person.kind != "machine" or scope != "decide"],
+        scopes={scope: words for scope, words in SCOPE_WORDS.items() if scope not in _NOT_FOR[person.kind]},
         lasts=LASTS,
         changes=at.visitor.administers or own,
         admin=at.visitor.administers,
