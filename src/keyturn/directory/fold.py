@@ -57,7 +57,7 @@ def _person_removed(d: Directory, e: ev.PersonRemoved, entry: ev.Entry) -> None:
         _change(d.links, link.id, used=True)
 
 
-def _change(table: dict[str, Any], name: str, **changes: Any) -> None:
+def _change(table: dict[str, Any], name: str, /, **changes: Any) -> None:
     table[name] = replace(table[name], **changes)
 
 

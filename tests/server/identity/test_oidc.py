@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import time
-from collections.abc import AsyncGenerator, Generator
+from collections.abc import AsyncGenerator, Callable, Generator
 from typing import Any
 from urllib.parse import parse_qs, urlsplit
 
@@ -196,7 +196,7 @@ async def test_not_even_a_provider_that_takes_codes_twice_makes_two_logins(
     assert (answer.status_code, "used already" in answer.text) == (403, True)
 
 
-LIES: dict[str, Any] = {
+LIES: dict[str, Callable[[LoopbackProvider, dict[str, Any]], Any]] = {
     "alg none": lambda p, c: unsigned(c),
     "alg None": lambda p, c: unsigned(c, "None"),
     "no signature": lambda p, c: unsigned(c, "RS256"),
