@@ -114,12 +114,9 @@ def add(directory: Directory, by: str, person: str, name: str, kind: ev.Kind, ro
     if before is not None and before.kind != kind:
         raise UserError(f"{person!r} was a {before.kind}; an id is given once")
     added = ev.PersonAdded(person, one_line(name, "a name"), kind) if before is None else ev.PersonReturned(person)
-    kept = [] if before is None else [ev.MembershipProvisioned(each, person, False) for each in before.provisioned]
-    return [
-        added,
-        *sorted(kept, key=lambda each: each.group),
-        *(ev.RoleGiven(named(role, "a role"), person=person) for role in dict.fromkeys(roles)),
-    ]
+    kept = [] if before is None else sorted(before.provisioned)  # what came from elsewhere is not given by us
+    ended = [ev.MembershipProvisioned(each, person, False) for each in kept]
+    return [added, *ended, *(ev.RoleGiven(named(role, "a role"), person=person) for role in dict.fromkeys(roles))]
 
 
 def remove(directory: Directory, by: str, person: str) -> Events:

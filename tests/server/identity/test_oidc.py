@@ -345,8 +345,9 @@ async def test_another_claim_can_name_the_person(own_key: None, provider: Loopba
     ids=str,
 )
 def test_settings_of_a_provider_are_checked(wrong: dict[str, Any]) -> None:
+    given: dict[str, Any] = {"issuer": "https://login.example", "client": "keyturn", **wrong}
     with pytest.raises(UserError):
-        OidcSettings(**{"issuer": "https://login.example", "client": "keyturn", **wrong})
+        OidcSettings(**given)
 
 
 def test_the_secret_is_in_no_text_of_the_settings() -> None:
