@@ -28,11 +28,19 @@ class _Known:
     confirmed: dict[str, str] = field(default_factory=dict[str, str])
     revoked: set[str] = field(default_factory=set[str])
     counts: dict[str, int] = field(default_factory=dict[str, int])
+    # Groups and roles by what an identity provider says; who provisions, by their tokens.
+    claimed: dict[str, ev.ClaimsMapped] = field(default_factory=dict[str, ev.ClaimsMapped])
+    provisioned: dict[str, set[str]] = field(default_factory=dict[str, set[str]])
+    provisioners: dict[str, str] = field(default_factory=dict[str, str])
     at: int = 0
 
     def all_roles(self, person: str) -> set[str]:
-        inherited = (self.groups.get(name, set[str]()) for name in self.members.get(person, ()))
-        return set[str]().union(self.roles.get(person, set[str]()), *inherited) if person in self.here else set[str]()
+        if person not in self.here:
+            return set()
+        claims = self.claimed.get(person, ev.ClaimsMapped(person))
+        joined = {*self.members.get(person, ()), *self.provisioned.get(person, ()), *claims.groups}
+        inherited = (self.groups.get(name, set[str]()) for name in joined)
+        return set[str]().union(self.roles.get(person, set[str]()), claims.roles, *inherited)
 
     def is_admin(self, person: str) -> bool:
         return _ADMIN in self.all_roles(person)
@@ -83,6 +91,9 @@ def _fault(known: _Known, entry: ev.Entry, event: ev.AnyDirectoryEvent) -> str:
             mine = known.owned.get(("token", event.token)) == by
         case ev.KeyCounted():
             return "" if known.owned.get(("key", event.key)) == by else "the key is not theirs"
+        case ev.ClaimsMapped():
+            mine = event.person == by and by in known.here and known.kinds[by] == "person"
+            return "" if mine else "claims are mapped as their person signs in"
         case ev.SubjectBound():
             mine = event.person == by and by in known.here and known.kinds[by] == "person"
             return "" if mine else "a person is bound to an account as they sign in"
@@ -98,8 +109,23 @@ def _fault(known: _Known, entry: ev.Entry, event: ev.AnyDirectoryEvent) -> str:
         case ev.DelegationEnded():
             mine = by in known.owned.get(("delegation", event.delegation), "").split("\n")
         case _:
-            mine = False
+            mine = by in known.here and by in known.provisioners.values() and _provisions(known, event)
     return "" if mine or known.is_admin(by) else "they were no administrator"
+
+
+def _provisions(known: _Known, event: ev.AnyDirectoryEvent) -> bool:
+    """Return whether a provisioning client may make this: users and groups, no roles, and nobody an administrator."""
+    match event:
+        case ev.UserProvisioned() | ev.GroupProvisioned():
+            return True
+        case ev.PersonAdded():
+            return event.kind == "person"
+        case ev.PersonRemoved() | ev.PersonReturned():
+            return known.kinds[event.person] == "person"
+        case ev.MembershipProvisioned():
+            return not event.member or _ADMIN not in known.groups.get(event.group, ())
+        case _:
+            return False
 
 
 def _confirmation(known: _Known, by: str, event: ev.KeyConfirmed) -> str:
@@ -117,7 +143,7 @@ def _confirmation(known: _Known, by: str, event: ev.KeyConfirmed) -> str:
 def _impossible(known: _Known, event: ev.AnyDirectoryEvent) -> str:
     """Return why nobody at all could have made this event; "" where somebody could."""
     about = {getattr(event, name, "") for name in ("person", "giver", "receiver")} - {""}
-    if isinstance(event, ev.SubjectForgotten):  # also of a person who left
+    if isinstance(event, ev.SubjectForgotten | ev.UserProvisioned | ev.MembershipProvisioned):  # also of who left
         return "" if event.person in known.kinds else "it is about somebody who was never there"
     if not isinstance(event, ev.PersonAdded | ev.PersonReturned) and about - known.here:
         return "it is about somebody who is not there"
@@ -159,6 +185,8 @@ def _token(known: _Known, event: ev.TokenIssued) -> str:
         return "an id is given once"
     if event.session and (known.kinds[event.person] == "machine" or event.expires_at is None):
         return "a login is a person's, and ends"
+    if "scim" in event.scopes and (known.kinds[event.person] == "person" or len(event.scopes) > 1):
+        return "a token to provision with is a machine's, and good for nothing else"
     if "decide" in event.scopes and (known.kinds[event.person] == "machine" or "run" in event.scopes):
         return "neither a machine decides, nor a token that starts runs"
     return ""
@@ -196,6 +224,8 @@ def _learn(known: _Known, event: ev.AnyDirectoryEvent) -> None:
             known.here.add(event.person)
         case ev.PersonRemoved():
             known.here.discard(event.person)
+            known.claimed.pop(event.person, None)
+            known.provisioners = {name: who for name, who in known.provisioners.items() if who != event.person}
             known.roles.pop(event.person, None)
             known.members.pop(event.person, None)
             known.revoked |= {
@@ -211,8 +241,19 @@ def _learn(known: _Known, event: ev.AnyDirectoryEvent) -> None:
             known.members.setdefault(event.person, set()).add(event.group)
         case ev.GroupLeft():
             known.members.setdefault(event.person, set()).discard(event.group)
+        case ev.ClaimsMapped():
+            known.claimed[event.person] = event
+        case ev.MembershipProvisioned():
+            groups = known.provisioned.setdefault(event.person, set())
+            groups.add(event.group) if event.member else groups.discard(event.group)
         case ev.TokenIssued():
             known.owned["token", event.token] = event.person
+            if "scim" in event.scopes:
+                known.provisioners[event.token] = event.person
+        case ev.TokenRevoked():
+            known.provisioners.pop(event.token, None)
+        case ev.Restored():
+            known.provisioners.clear()
         case ev.LinkMade():
             known.owned["link", event.link] = event.person
         case ev.KeyEnrolled():

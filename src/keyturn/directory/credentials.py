@@ -12,7 +12,7 @@ from typing import Any
 from ..core.errors import NotAllowed
 from . import events as ev
 from .login import DECIDE, Login
-from .state import PASSKEY, Directory, Token
+from .state import PASSKEY, SCIM, Directory, Token
 
 #: How long after its sign-in a session changes how its person signs in, and who may do what, in milliseconds.
 FRESH_MS = 15 * 60_000
@@ -101,10 +101,19 @@ def check(
     for event in events:
         needs = HANDS_OUT[type(event)](event) if type(event) in HANDS_OUT else None
         if needs is not None:
-            within(needs if scopes is None else scopes, by.scopes)
+            within(needs if scopes is None else scopes, (*by.scopes, *_for_machines(directory, by, event)))
             if not isinstance(event, _AT_ANY_AGE) and not _sets_up(directory, by, event):
                 fresh(directory, by, now)
             _lasts(directory, by, event)
+
+
+def _for_machines(directory: Directory, by: Login, event: ev.AnyDirectoryEvent) -> tuple[str, ...]:
+    """Return the scopes that no session has and an administrator's may issue, which adds users anyway: to machines."""
+    held = directory.tokens.get(by.token)
+    if held is None or not held.session or not isinstance(event, ev.TokenIssued):
+        return ()
+    holder = directory.person(event.person)
+    return ("run", SCIM) if holder is not None and holder.kind == "machine" else ()
 
 
 def _sets_up(directory: Directory, by: Login, event: ev.AnyDirectoryEvent) -> bool:

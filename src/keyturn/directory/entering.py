@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import hmac
 from abc import ABC, abstractmethod
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 
 from ..core.errors import NotAllowed, UserError
 from ..core.people import Decider, plain_text
@@ -17,9 +17,10 @@ from . import credentials, decide, subjects
 from . import events as ev
 from .book import Book, Decide
 from .finding import find
-from .login import By, Login, digest_of, id_in, id_of, names, new_secret
+from .login import PEOPLE, By, Login, digest_of, id_in, id_of, names, new_secret
+from .provisioning import Account, Claims, map_claims, provisions
 from .spelling import one_line
-from .state import ADMIN, Directory, Link, Subject, Token
+from .state import ADMIN, SCIM, Directory, Link, Subject, Token
 
 _LINK_MS = 24 * 3_600_000
 _NO_ENTRANCE = "this token or link is not good: it is unknown, used, revoked or out of time"
@@ -66,6 +67,13 @@ def _valid_link(directory: Directory, link: str, at: int) -> Link:
     return found
 
 
+def _accounted(directory: Directory, person: str, account: Account | None) -> decide.Events:
+    if account is None:
+        return []
+    bound = [] if account.subject is None else subjects.bind_subject(directory, person, account.subject)
+    return [*bound, *([] if account.claims is None else map_claims(directory, person, account.claims))]
+
+
 class Entering(ABC):
     """Issues what people come in with, and says whose it is."""
 
@@ -73,7 +81,7 @@ class Entering(ABC):
     _book: Book
 
     @abstractmethod
-    async def _change(self, by: By, decided: Decide) -> Directory:
+    async def _change(self, by: By, decided: Decide, *, scope: str = PEOPLE) -> Directory:
         """Decide a change against the directory as it stands, and append it, unless its name says that it was made."""
 
     async def issue_token(
@@ -172,14 +180,14 @@ class Entering(ABC):
         once: str = "",
         counted: tuple[str, int] | None = None,
         hashed: str = "",
-        subject: Subject | None = None,
+        account: Account | None = None,
     ) -> str:
         """Begin the login of somebody who proved who they are, and return its token, which is shown this once.
 
         `proof` says by what. `once` is the id of a proof that is good for one login, `counted` the key that made
         it, with its count of signatures, and `hashed` the password that was compared: none begins a login that was
-        revoked or changed meanwhile. `subject` is the account of a provider that was signed in: the first one is bound
-        to the person. Whoever calls this vouches for the person.
+        revoked or changed meanwhile. `account` is what a provider says: its account, the first of which is bound to the
+        person, and what its claims give. Whoever calls this vouches for the person.
         """
         name, text = new_secret(once)
         length = milliseconds(lasts)
@@ -189,11 +197,24 @@ class Entering(ABC):
         def made(now: Directory, at: int) -> decide.Events:
             scopes = credentials.SESSION_SCOPES
             issued = ev.TokenIssued(name, person, digest_of(text), scopes, label, at + length, proof)
-            bound = [] if subject is None else subjects.bind_subject(now, person, subject)
-            return [*bound, *decide.begin_session(now, issued, count, hashed)]
+            begun = decide.begin_session(now, issued, count, hashed)  # refused before anything is bound or given
+            return [*_accounted(now, person, account), *begun]
 
         await self._change(Decider(person, (), "authenticated"), made)
         return text
+
+    async def provision(self, decided: Callable[[Directory], decide.Events], *, by: Login) -> Directory:
+        """Make a change that `provisioning.py` decides, for a client that keeps users and groups here (SCIM)."""
+
+        def made(now: Directory, at: int) -> decide.Events:
+            provisions(now, by.person, at)
+            return decided(now)
+
+        return await self._change(by, made, scope=SCIM)
+
+    async def map_claims(self, person: str, claims: Claims) -> None:
+        """Give a person who signed in what the claims of their provider give now; what they gave before ends."""
+        await self._change(Decider(person, (), "authenticated"), lambda now, _at: map_claims(now, person, claims))
 
     async def check_subject(self, person: str, subject: Subject) -> None:
         """Refuse an account of a provider that signs in another person, or a person whom it does not sign in."""
@@ -232,12 +253,12 @@ class Entering(ABC):
 
         await self._change(by, made)
 
-    async def find(self, typed: str) -> str:
-        """Return the id of the user whom a person means, in any case or by display name; else what was typed."""
+    async def find(self, typed: str, *, names: bool = True) -> str:
+        """Return the id of the user whom a person means, in any case, or by display name; else what was typed."""
         directory = await self._book.read()
         if typed in directory.people:
             return typed
-        return find([each for each in directory.people.values() if each.here], typed)
+        return find([each for each in directory.people.values() if each.here], typed, names=names)
 
     async def password_of(self, person: str) -> str:
         """Return the hash of a person's password; "" for nobody's, and for none."""

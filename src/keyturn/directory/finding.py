@@ -25,8 +25,10 @@ class Findable(Protocol):
         ...
 
 
-def find(people: Iterable[Findable], typed: str) -> str:
+def find(people: Iterable[Findable], typed: str, *, names: bool = True) -> str:
     """Return the id of the user that is meant; what was typed where no user, or more than one, is meant.
+
+    Display names are looked at unless `names` says not to: what proves who somebody is names an id.
 
     >>> from keyturn.directory.state import Person
     >>> users = [Person("ada", "Ada L.", "person", 0), Person("bob", "Ada B.", "person", 0)]
@@ -38,7 +40,7 @@ def find(people: Iterable[Findable], typed: str) -> str:
     for each in people:
         if same_as(each.id) == wanted:
             return each.id
-        if each.name and same_as(each.name) == wanted:
+        if names and each.name and same_as(each.name) == wanted:
             named.add(each.id)
     return named.pop() if len(named) == 1 else typed
 

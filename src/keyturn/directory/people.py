@@ -377,16 +377,18 @@ class People(Entering):
         """Return an id for what a change makes; under a name it is the same whenever the change is asked for again."""
         return secrets.token_hex(6) if self._once is None else self._once.name[:12]
 
-    async def _change(self, by: By, decided: Decide, *, needs: Iterable[str] | None = None) -> Directory:
+    async def _change(
+        self, by: By, decided: Decide, *, needs: Iterable[str] | None = None, scope: str = PEOPLE
+    ) -> Directory:
         once = self._once
 
         def made(now: Directory, at: int) -> decide.Events:
             if isinstance(by, Login):
-                decide.let_in(now, by.person, by.token, by.scopes, PEOPLE, at)
+                decide.let_in(now, by.person, by.token, by.scopes, scope, at)
             if once is not None and now.made_before(once):
                 return []
             events = decided(now, at)
-            if isinstance(by, Login):
+            if isinstance(by, Login) and scope == PEOPLE:
                 decide.often(now, by.person, events, at)
             credentials.check(now, by, events, at, scopes=needs)
             return events

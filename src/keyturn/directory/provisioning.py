@@ -16,7 +16,7 @@ from . import events as ev
 from .bounds import Pace, check_pace
 from .decide import Events, after, keep_an_admin, own_id
 from .spelling import named, one_line
-from .state import ADMIN, SCIM, Directory, Person
+from .state import ADMIN, SCIM, Directory, Person, Subject
 
 #: How many changes a provisioning client makes in an hour: each is an entry that stays.
 PROVISIONED_AN_HOUR = 20_000
@@ -27,6 +27,13 @@ class Claims(NamedTuple):
 
     groups: tuple[str, ...] = ()
     roles: tuple[str, ...] = ()
+
+
+class Account(NamedTuple):
+    """Holds what an identity provider says of a sign-in: its account, and what its claims give; None for neither."""
+
+    subject: Subject | None = None
+    claims: Claims | None = None
 
 
 class Profile(NamedTuple):

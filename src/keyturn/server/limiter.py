@@ -81,7 +81,7 @@ class Limiter:
     async def _visitor(self, scope: Scope) -> Visitor | None:
         """Return who makes a request, which is kept for its route; nobody, while the store cannot be asked."""
         try:
-            found = await recognized(self._app, HTTPConnection(scope), secure=self._settings.secure)
+            found = await recognized(self._app, HTTPConnection(scope), self._settings)
         except KeyturnError:
             return None
         if found is not None:

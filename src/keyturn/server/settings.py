@@ -12,7 +12,30 @@ from ..core.policy import milliseconds
 
 _SHORTEST_MS = 600_000  # a proof that is good once is remembered as long as its login
 _LONGEST_MS = 30 * 86_400_000
+_REFRESH_MS = 3_600_000
+_SHORTEST_REFRESH_MS = 60_000
 LOOPBACK = ("localhost", "127.0.0.1", "[::1]")
+
+
+@dataclass(frozen=True, kw_only=True)
+class ClaimRule:
+    """Maps a value of a claim, such as a group of the identity provider, to a group or a role of the directory.
+
+    `claim` names the claim, whose value is a text or a list of texts; a dot leads into an object, as in
+    `realm_access.roles`. Whoever signs in without the value loses what the rule gives.
+
+    >>> ClaimRule(value="finance-approvers", role="finance").claim
+    'groups'
+    """
+
+    value: str
+    claim: str = "groups"
+    group: str = ""
+    role: str = ""
+
+    def __post_init__(self) -> None:
+        if not self.value or not self.claim or bool(self.group) == bool(self.role):
+            raise UserError("a ClaimRule has a value=, and a group= or a role= that it gives")
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -22,6 +45,9 @@ class OidcSettings:
     `name` stands on the button. A claim `email` counts only where the provider says that it is verified. Somebody who
     is not in the directory is refused, unless `add_as` is the id of an administrator in whose name they are added,
     without any role.
+
+    `rules` map claims to groups and roles at each sign-in. `refresh` is after how long a session is confirmed with the
+    provider again, without a question to the user: an hour where there are rules, else not at all.
 
     >>> OidcSettings(issuer="https://login.example", client="keyturn", secret="s").claim
     'email'
@@ -34,9 +60,20 @@ class OidcSettings:
     name: str = "single sign-on"
     scopes: tuple[str, ...] = ("openid", "email", "profile")
     add_as: str = ""
+    rules: tuple[ClaimRule, ...] = ()
+    refresh: str | float | None = None
+
+    @property
+    def refresh_ms(self) -> int | None:
+        """Return after how many milliseconds a session is confirmed with the provider again; None for never."""
+        if self.refresh is None:
+            return _REFRESH_MS if self.rules else None
+        return milliseconds(self.refresh)
 
     def __post_init__(self) -> None:
         check_provider_url(self.issuer, "issuer")
+        if self.refresh_ms is not None and not _SHORTEST_REFRESH_MS <= self.refresh_ms <= _LONGEST_MS:
+            raise UserError("refresh= is from one minute to 30 days")
         if not self.client or not self.claim or "openid" not in self.scopes:
             raise UserError("client= and claim= are not empty, and scopes= has 'openid'")
 

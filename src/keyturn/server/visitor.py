@@ -8,26 +8,35 @@ from __future__ import annotations
 
 import hashlib
 import hmac
+import json
 import time
 from typing import Literal, NamedTuple
 
 from msgspec.structs import replace
 from starlette.requests import HTTPConnection, Request
+from starlette.responses import Response
 
 from ..application.app import App
 from ..core.errors import NotAllowed
 from ..core.people import barred
+from ..core.policy import milliseconds
 from ..directory.credentials import first_set_up
+from ..directory.events import BY_PROVIDER
 from ..directory.login import Login
-from ..directory.state import ADMIN, Directory, Person
+from ..directory.state import ADMIN, Directory, Person, Token
 from ..journal.rows import RequestRow
 from ..presenting.asking import Standing, standing
+from ..support.keys import ring
 from .guard import SAFE
 from .limits import MISSES
+from .settings import ServerSettings
 
 COOKIE = "keyturn_session"
 #: Where a request keeps who was found to make it, before its route asked.
 FOUND = "keyturn_visitor"
+#: Where a request keeps whose session it has that an identity provider is to confirm again before it is good.
+STALE = "keyturn_stale"
+_CONFIRMED = "keyturn_confirmed"
 # For how many seconds it is believed who somebody was when they began to send.
 _LONG = 1.0
 
@@ -78,7 +87,7 @@ async def visitor_of(app: App, request: Request) -> Visitor | None:
     if request.method not in SAFE:
         await _whole(request)
     known: Visitor | None = request.scope.pop(FOUND, None)  # good once: who asks anew is looked up anew
-    visitor = known or await recognized(app, request, secure=_secure(request))
+    visitor = known or await recognized(app, request, _settings(request))
     if visitor is not None:
         _counted(request, visitor.login.token)
     return visitor
@@ -92,12 +101,12 @@ async def _whole(request: Request) -> None:
         request.scope.pop(FOUND, None)
 
 
-async def recognized(app: App, request: HTTPConnection, *, secure: bool) -> Visitor | None:
+async def recognized(app: App, request: HTTPConnection, settings: ServerSettings) -> Visitor | None:
     """Look up who makes a request, and count nothing."""
     header = request.headers.get("authorization", "")
     kind, _, given = header.partition(" ")
     bears = kind.lower() == "bearer"
-    token = given.strip() if bears else request.cookies.get(session_cookie(request, secure=secure), "")
+    token = given.strip() if bears else request.cookies.get(session_cookie(request, secure=settings.secure), "")
     if not token or (header and not bears):
         return None
     try:
@@ -109,8 +118,47 @@ async def recognized(app: App, request: HTTPConnection, *, secure: bool) -> Visi
     issued = directory.tokens.get(login.token)
     if person is None or issued is None or bool(issued.session) == bears:
         return None
+    if not await _confirmed(app, request, settings, issued):
+        request.scope[STALE] = login
+        return None
     via = "token" if bears else "session"
     return Visitor(login, person, directory.roles_of(person.id), via, form_mark(token), directory)
+
+
+async def _confirmed(app: App, request: HTTPConnection, settings: ServerSettings, issued: Token) -> bool:
+    """Return whether a session is good that an identity provider began: it was confirmed there not too long ago."""
+    refresh = None if settings.oidc is None or issued.session != BY_PROVIDER else settings.oidc.refresh_ms
+    if refresh is None:
+        return True
+    at, _, mac = request.cookies.get(own_cookie(request, _CONFIRMED, secure=settings.secure), "").partition(".")
+    known = at.isascii() and at.isdigit() and ring().fits(_CONFIRMED, mac, *_confirming(app, issued.id, at))
+    last = max(issued.issued_at, int(at[:15]) if known else 0)
+    return await app.people.now() - last < refresh
+
+
+def confirm(app: App, request: HTTPConnection, response: Response, token: str, at: int) -> Response:
+    """Note in the browser that a session was confirmed at a time by the provider that began it."""
+    settings = _settings(request)
+    response.set_cookie(
+        own_cookie(request, _CONFIRMED, secure=settings.secure),
+        f"{at}.{ring().mac(_CONFIRMED, *_confirming(app, token, str(at)))}",
+        max_age=milliseconds(settings.session) // 1000,
+        path=f"{request.scope.get('root_path', '')}/",
+        secure=settings.secure,
+        httponly=True,
+        samesite="lax",
+    )
+    return response
+
+
+def _confirming(app: App, token: str, at: str) -> tuple[bytes, ...]:
+    return store_name(app), token.encode(), at.encode()
+
+
+def store_name(app: App) -> bytes:
+    """Return the name of the store and tenant of a server: what is sealed for one is of no use at another."""
+    journal = app.journal
+    return json.dumps([getattr(journal, "tenant", ""), getattr(journal, "identity", "")]).encode()
 
 
 def _counted(request: HTTPConnection, token: str) -> None:
@@ -121,25 +169,30 @@ def _counted(request: HTTPConnection, token: str) -> None:
         request.app.state.limits.stop(MISSES, token)
 
 
-def _secure(request: HTTPConnection) -> bool:
-    settings = getattr(request.app.state, "settings", None)
-    return settings is not None and settings.secure
+def _settings(request: HTTPConnection) -> ServerSettings:
+    found: ServerSettings | None = getattr(request.app.state, "settings", None)
+    return ServerSettings() if found is None else found
 
 
 def cookie_name(request: HTTPConnection) -> str:
     """Return the name of the session's cookie of the server that serves a request."""
-    return session_cookie(request, secure=_secure(request))
+    return session_cookie(request, secure=_settings(request).secure)
 
 
 def session_cookie(request: HTTPConnection, *, secure: bool) -> str:
-    """Return the name of the session's cookie, which keeps it to this very host where people come by https.
+    """Return the name of the session's cookie."""
+    return own_cookie(request, COOKIE, secure=secure)
+
+
+def own_cookie(request: HTTPConnection, name: str, *, secure: bool) -> str:
+    """Return the name of a cookie of ours, which keeps it to this very host where people come by https.
 
     A browser takes a name that begins with `__Host-` from no other host of the same domain.
     """
     if not secure:
-        return COOKIE
+        return name
     root = request.scope.get("keyturn_root", request.scope.get("root_path"))
-    return f"__Secure-{COOKIE}" if root else f"__Host-{COOKIE}"
+    return f"__Secure-{name}" if root else f"__Host-{name}"
 
 
 def form_mark(token: str) -> str:

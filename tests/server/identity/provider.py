@@ -44,6 +44,7 @@ class LoopbackProvider:
         self.status = 200
         self.back: dict[str, str] = {}
         self.asked: list[str] = []
+        self.last: dict[str, str] = {}
         handler = type("Handler", (_Handler,), {"provider": self})
         self._server = ThreadingHTTPServer(("127.0.0.1", 0), handler)
         self.issuer = f"http://127.0.0.1:{self._server.server_port}"
@@ -69,6 +70,7 @@ class LoopbackProvider:
     def authorize(self, query: dict[str, str]) -> str:
         """Log somebody in at once, and say where they are sent."""
         assert query["response_type"] == "code"
+        self.last = query
         assert query["code_challenge_method"] == "S256"
         code = f"code{len(self.codes)}"
         self.codes[code] = query

@@ -6,6 +6,7 @@ fixation).
 
 from __future__ import annotations
 
+import logging
 import re
 from collections.abc import Awaitable, Callable
 from typing import Any
@@ -48,6 +49,7 @@ class Entrance:
         self.limits = limits
         self.passwords = Passwords()
         self.provider = None if settings.oidc is None else Provider(settings.oidc)
+        self.log = logging.getLogger("keyturn.server")
         self._draw = draw
 
     async def visitor(self, request: Request) -> Visitor | None:

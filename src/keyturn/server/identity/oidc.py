@@ -16,6 +16,7 @@ from urllib.parse import urlencode, urlsplit
 
 from ...core.errors import BadJson, KeyturnError, UserError
 from ...core.strict import parse
+from ...directory.provisioning import Claims
 from ...directory.state import Subject
 from ..settings import OidcSettings, check_provider_url
 
@@ -57,8 +58,8 @@ class Provider:
         self._away_until = 0.0
         self._looking = asyncio.Lock()  # strangers begin logins: one look-up serves all that wait for it
 
-    async def address(self, back: str, state: str, nonce: str, verifier: str) -> str:
-        """Return where somebody logs in at the provider, who is sent back with this state."""
+    async def address(self, back: str, state: str, nonce: str, verifier: str, *, silent: bool = False) -> str:
+        """Return where somebody signs in at the provider, who is sent back with this state; `silent` asks nothing."""
         about = await self._discovered()
         challenge = base64.urlsafe_b64encode(hashlib.sha256(verifier.encode()).digest()).rstrip(b"=").decode()
         asked = {
@@ -70,6 +71,7 @@ class Provider:
             "nonce": nonce,
             "code_challenge": challenge,
             "code_challenge_method": "S256",
+            **({"prompt": "none"} if silent else {}),
         }
         where = str(about["authorization_endpoint"])
         return f"{where}{'&' if urlsplit(where).query else '?'}{urlencode(asked)}"
@@ -100,6 +102,25 @@ class Provider:
         if name == "email" and claims.get("email_verified") is not True:
             raise OidcRefused("the provider has not verified your address")
         return found
+
+    def given(self, claims: dict[str, Any]) -> Claims | None:
+        """Return the groups and roles that claims give by the rules of the settings; None without rules.
+
+        A provider that leaves the groups of a user out, since they are too many, is refused: it would take them away.
+        """
+        rules = self.settings.rules
+        if not rules:
+            return None
+        left_out = claims.get("_claim_names")
+        missing = [rule.claim for rule in rules if isinstance(left_out, dict) and rule.claim in left_out]
+        if missing:
+            raise OidcRefused(
+                f"the provider left out the claim {missing[0]!r}, which is too long: have it send only the groups that "
+                "are assigned to this application"
+            )
+        values = {claim: _values_of(claims, claim) for claim in {rule.claim for rule in rules}}
+        fit = [rule for rule in rules if rule.value in values[rule.claim]]
+        return Claims(tuple(rule.group for rule in fit if rule.group), tuple(rule.role for rule in fit if rule.role))
 
     def subject(self, claims: dict[str, Any]) -> Subject | None:
         """Return the account that was signed in, to be bound to its person; None where the id is that account."""
@@ -229,6 +250,17 @@ class Provider:
             self._trusted = ssl.create_default_context()
         more = {} if self._transport is None else {"transport": self._transport}
         return {"verify": self._trusted, **more}
+
+
+def _values_of(claims: dict[str, Any], name: str) -> frozenset[str]:
+    """Return the texts of a claim, which is a text or a list of them; nothing of any other."""
+    found: Any = claims.get(name)
+    if name not in claims:
+        found = claims
+        for part in name.split("."):
+            found = cast("dict[str, Any]", found).get(part) if isinstance(found, dict) else None
+    values = cast("list[Any]", found) if isinstance(found, list) else [found]
+    return frozenset(each for each in values if isinstance(each, str))
 
 
 def _number(claims: dict[str, Any], name: str) -> float:

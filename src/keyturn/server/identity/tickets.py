@@ -16,7 +16,7 @@ from starlette.requests import Request
 from starlette.responses import Response
 
 from ...support.keys import ring
-from ..visitor import Visitor
+from ..visitor import Visitor, own_cookie, store_name
 
 _LASTS = 300
 _MOST = 3_000
@@ -90,9 +90,8 @@ def taken(request: Request, response: Response | None, use: str) -> Ticket | Non
 
 
 def store_of(request: Request) -> bytes:
-    """Return the name of the store and tenant of a server: what is sealed for one is of no use at another."""
-    journal = request.app.state.app.journal
-    return json.dumps([getattr(journal, "tenant", ""), getattr(journal, "identity", "")]).encode()
+    """Return the name of the store and tenant of the server that serves a request."""
+    return store_name(request.app.state.app)
 
 
 def drop(request: Request, response: Response, use: str) -> None:
@@ -108,6 +107,4 @@ def mark_of(visitor: Visitor) -> str:
 
 
 def _name(request: Request, use: str) -> str:
-    if not request.app.state.settings.secure:
-        return f"keyturn_{use}"
-    return f"__Secure-keyturn_{use}" if request.scope.get("root_path") else f"__Host-keyturn_{use}"
+    return own_cookie(request, f"keyturn_{use}", secure=request.app.state.settings.secure)
