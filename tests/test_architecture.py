@@ -171,7 +171,7 @@ def test_the_core_asks_nothing_of_the_world() -> None:
 def test_the_core_never_waits() -> None:
     waiting = (ast.Await, ast.AsyncFunctionDef, ast.AsyncFor, ast.AsyncWith)
     found = [
-        f"core/{path.name}:{node.lineno} {type(node).__name__}"
+        f"core/{path.name}:{getattr(node, 'lineno', 0)} {type(node).__name__}"
         for path in sources("core")
         for node in nodes(path)
         if isinstance(node, waiting) or (isinstance(node, ast.comprehension) and node.is_async)
@@ -348,7 +348,7 @@ def test_a_result_is_made_an_item_in_one_place() -> None:
 
 
 def test_the_front_door_is_light() -> None:
-    seen = in_a_new_process(FRONT_DOOR)
+    seen: dict[str, Any] = in_a_new_process(FRONT_DOOR)
     assert seen["where"] == str(PACKAGE / "__init__.py"), "another keyturn than this tree's was imported"
     heavy = {"openai", "anthropic", "google", "mcp", "pydantic", "sqlite3"} & set(seen["loaded"])
     assert not heavy, f"`import keyturn` loads {sorted(heavy)}: public names are loaded when first used (PEP 562)"

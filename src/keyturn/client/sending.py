@@ -65,9 +65,19 @@ _UNSENT = (httpx2.ConnectError, httpx2.ConnectTimeout, httpx2.PoolTimeout)
 _RUN = re.compile(r"/runs/([^/]+)")
 _VISIBLE = re.compile(r"[\x21-\x7e]+")
 _KEY = re.compile(r"[\x21-\x7e]{1,200}")
+
+
+class TokenRefused(NotAllowed):
+    """Raised where a server knows nobody by the token.
+
+    >>> issubclass(TokenRefused, NotAllowed)
+    True
+    """
+
+
 _KINDS: dict[str, type[KeyturnError]] = {
     "not_allowed": NotAllowed,
-    "unknown": NotAllowed,
+    "unknown": TokenRefused,
     "expired": Expired,
     "storage": StorageError,
     "bad_json": BadJson,

@@ -11,8 +11,9 @@ from typing import Any
 
 from ..core.errors import NotAllowed
 from . import events as ev
+from .bounds import check_pace
 from .login import DECIDE, Login
-from .state import PASSKEY, SCIM, Directory, Token
+from .state import ADMIN, PASSKEY, SCIM, Directory, Token
 
 #: How long after its sign-in a session changes how its person signs in, and who may do what, in milliseconds.
 FRESH_MS = 15 * 60_000
@@ -64,6 +65,8 @@ HANDS_OUT: dict[type[Any], Callable[[Any], Iterable[str] | None]] = {
     ev.MembershipProvisioned: lambda event: () if event.member else None,
     ev.PasswordSet: _of_password,
 }
+# A password is chosen by whoever has the one before, or proved who they are otherwise.
+_ENDS = (ev.TokenRevoked, ev.KeyRevoked, ev.DelegationEnded, ev.PasswordSet)
 #: What a session of any age may do: the page of a password requires the one before, or a sign-in of the last minutes.
 _AT_ANY_AGE = (ev.PasswordSet,)
 #: Those that hand out nothing.
@@ -185,3 +188,14 @@ def _lasts(directory: Directory, by: Login, event: ev.AnyDirectoryEvent) -> None
             return
     if until is None or until > held.expires_at:
         raise NotAllowed("a token hands out nothing that outlasts it: say an end, and no later than its own")
+
+
+def often(directory: Directory, by: str, events: Iterable[ev.AnyDirectoryEvent], now: int) -> None:
+    """Refuse a person who changes the directory too often; administrators change it for many.
+
+    What ends something is done once with each thing: whoever uses up the changes of a person, with a token of theirs,
+    does not keep them from revoking it.
+    """
+    ends = all(isinstance(each, _ENDS) or (isinstance(each, ev.AddressSet) and not each.address) for each in events)
+    if not ends and by in directory.paces and ADMIN not in directory.roles_of(by):
+        check_pace(directory.paces[by], now)

@@ -15,7 +15,7 @@ from ..core.lookalikes import looks_as
 from ..core.people import Decider, Proof
 from ..render.names import mixed_script
 from . import events as ev
-from .bounds import check_pace, check_settings, room_for
+from .bounds import check_settings, room_for
 from .fold import fold
 from .settings import check_setting
 from .spelling import named, one_line
@@ -26,8 +26,6 @@ Events = list[ev.AnyDirectoryEvent]
 MOST_SESSIONS = 20
 #: A password that is kept by another hash ends no login.
 ALL_SESSIONS = ev.ALL_SESSIONS
-# A password is chosen by whoever has the one before, or proved who they are otherwise.
-_ENDS = (ev.TokenRevoked, ev.KeyRevoked, ev.DelegationEnded, ev.PasswordSet)
 _HASH = re.compile(r"\$argon2id\$v=\d+\$m=\d{1,9},t=\d{1,4},p=\d{1,3}\$[A-Za-z0-9+/]{8,100}\$[A-Za-z0-9+/]{16,200}")
 
 
@@ -392,14 +390,3 @@ def change_setting(directory: Directory, by: str, changed: ev.SettingChanged) ->
         return []
     check_settings(settings, changed.name, changed.value, own=bool(changed.person))
     return [cast("Any", changed)]
-
-
-def often(directory: Directory, by: str, events: Events, now: int) -> None:
-    """Refuse a person who changes the directory too often; administrators change it for many.
-
-    What ends something is done once with each thing: whoever uses up the changes of a person, with a token of theirs,
-    does not keep them from revoking it.
-    """
-    ends = all(isinstance(each, _ENDS) or (isinstance(each, ev.AddressSet) and not each.address) for each in events)
-    if not ends and by in directory.paces and ADMIN not in directory.roles_of(by):
-        check_pace(directory.paces[by], now)

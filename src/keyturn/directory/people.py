@@ -389,7 +389,7 @@ class People(Entering):
                 return []
             events = decided(now, at)
             if isinstance(by, Login) and scope == PEOPLE:
-                decide.often(now, by.person, events, at)
+                credentials.often(now, by.person, events, at)
             credentials.check(now, by, events, at, scopes=needs)
             return events
 

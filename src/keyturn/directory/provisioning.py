@@ -159,7 +159,7 @@ def add_group(directory: Directory, group: str, external: str, members: Iterable
 
 def change_group(directory: Directory, group: str, external: str, members: Iterable[str]) -> Events:
     """Change the id that a client has of a group, and who its members are."""
-    _kept(directory, group)
+    kept(directory, group)
     made: Events = []
     if directory.provisioned[group].external != _external(external):
         made.append(ev.GroupProvisioned(group, external))
@@ -168,12 +168,13 @@ def change_group(directory: Directory, group: str, external: str, members: Itera
 
 def delete_group(directory: Directory, group: str) -> Events:
     """Delete a group: it has no provisioned members any more; its roles stay for administrators to change."""
-    _kept(directory, group)
+    kept(directory, group)
     left = _membership(directory, group, (), members_of(directory, group))
     return [*left, ev.GroupProvisioned(group, listed=False)]
 
 
-def _kept(directory: Directory, group: str) -> None:
+def kept(directory: Directory, group: str) -> None:
+    """Refuse a group that no provisioning client keeps."""
     if not has_group(directory, group):
         raise Unknown(f"there is no group {group!r}")
 

@@ -29,6 +29,7 @@ from .limits import Limits, TooMany
 from .live import Live
 from .places import StreamPlaces
 from .reading_logs import LogReaders
+from .scim.routes import scim_of
 from .settings import ServerSettings
 from .turns import ServedTurns
 from .visitor import Visitor
@@ -87,10 +88,11 @@ def face(app: App, settings: ServerSettings) -> FastAPI:
     api.state.entrance = Entrance(app, settings, api.state.limits, _drawn)
     api.state.readers = LogReaders()
     api.mount("/v1", api_of(api.state))
+    api.mount("/scim/v2", scim_of(api.state))
     api.include_router(entering.router)
     api.include_router(pages.router)
     api.add_exception_handler(TooMany, too_many)
-    api.add_exception_handler(HTTPException, answer_http)
+    api.add_exception_handler(HTTPException, _missing)
     api.add_exception_handler(TooLong, too_much)
     api.add_exception_handler(TooSlow, too_much)
     api.add_exception_handler(FormRefused, too_much)
@@ -98,6 +100,18 @@ def face(app: App, settings: ServerSettings) -> FastAPI:
     api.add_exception_handler(Barred, barred)
     api.mount("/static", static_files())
     return api
+
+
+async def _missing(request: Request, error: Exception) -> Response:
+    """Answer what no page of ours takes: a browser with a page, a program as the API does."""
+    assert isinstance(error, HTTPException)
+    if error.status_code != 404 or "text/html" not in request.headers.get("accept", ""):
+        return await answer_http(request, error)
+    root = request.scope.get("root_path", "")
+    try:
+        return page(await here(request), "missing.html", 404)
+    except (Elsewhere, TooMany):
+        return bare_page("missing.html", root, 404)
 
 
 async def _drawn(

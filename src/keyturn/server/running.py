@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import errno
 import ipaddress
 import signal
 import socket
@@ -29,6 +30,12 @@ _HEADERS_WITHIN = 10.0
 _LARGEST_HEAD = 32_768
 _TAKEN_WITHIN = 20.0  # seconds in which a client takes some of what it is sent
 _LEAST_TAKEN = 16_384  # bytes
+_LAST_PORT = 65_535
+_IN_THE_WAY = {
+    errno.EADDRINUSE: "is in use: stop the program that listens there, or pass another one with --port",
+    errno.EACCES: "requires more rights, as ports below 1024 do: pass another one with --port",
+    errno.EADDRNOTAVAIL: "cannot be used: this machine does not have the address; pass one that it has with --host",
+}
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -48,6 +55,8 @@ class ListeningAddress:
     key: Path | None = None
 
     def __post_init__(self) -> None:
+        if not 0 <= self.port <= _LAST_PORT:
+            raise UserError(f"--port must be from 0 (any free port) to {_LAST_PORT}, not {self.port}")
         if (self.certificate is None) != (self.key is None):
             raise UserError("a certificate goes with its key: name both, --tls-cert and --tls-key")
         if self.public_url and (urlsplit(self.public_url).scheme not in ("http", "https") or not self._named):
@@ -94,15 +103,16 @@ class ListeningAddress:
         return tuple(dict.fromkeys((*LOOPBACK, *own, *named, *self.hosts)))
 
     def bound(self) -> socket.socket:
-        """Return a socket that listens there, or raise `OSError`."""
+        """Return a socket that listens there, or raise `UserError` with what stands in the way."""
         family = socket.AF_INET6 if ":" in self.host else socket.AF_INET
         made = socket.socket(family)
         try:
             made.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
             made.bind((self.host.strip("[]"), self.port))
-        except BaseException:
+        except OSError as error:
             made.close()
-            raise
+            why = _IN_THE_WAY.get(error.errno or 0, f"cannot be used: {error.strerror or error}")
+            raise UserError(f"port {self.port} of {self.host} {why}") from None
         made.set_inheritable(True)
         return made
 

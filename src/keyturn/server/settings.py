@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import re
+from collections.abc import Callable
 from dataclasses import dataclass, field
 from ipaddress import ip_network
+from typing import Any
 from urllib.parse import urlsplit
 
 from ..core.errors import UserError
@@ -14,6 +17,7 @@ _SHORTEST_MS = 600_000  # a proof that is good once is remembered as long as its
 _LONGEST_MS = 30 * 86_400_000
 _REFRESH_MS = 3_600_000
 _SHORTEST_REFRESH_MS = 60_000
+_HEADER = re.compile(r"[A-Za-z0-9-]+")
 LOOPBACK = ("localhost", "127.0.0.1", "[::1]")
 
 
@@ -99,6 +103,22 @@ def check_provider_url(url: str, what: str) -> str:
 _HERE = ("[localhost]", "[127.0.0.1]", "[::1]")
 
 
+@dataclass(frozen=True)
+class HostUser:
+    """Names the user whom the app that hosts this server has signed in.
+
+    `groups` and `roles` are what the host gives them in the directory, in place of what it gave before; None says
+    nothing of either.
+
+    >>> HostUser("ada", roles=("finance",)).id
+    'ada'
+    """
+
+    id: str
+    groups: tuple[str, ...] | None = None
+    roles: tuple[str, ...] | None = None
+
+
 @dataclass(frozen=True, kw_only=True)
 class ServerSettings:
     """Holds the settings of a server.
@@ -109,6 +129,10 @@ class ServerSettings:
     A request has at most `body_limit` bytes, and they come within `body_seconds`.
 
     `title` is what the inbox is called on the pages where people sign in; without one it is the host's name.
+
+    `identity` uses the sign-in of the app that this server is mounted in: a callable that takes the request and returns
+    an id, a `HostUser` or None, or the name of a header that the host's own code sets below `HostHeader`.
+    `identity_url` is where that app signs people in.
 
     `passwords` says whether people may log in by one, and `oidc` by which provider besides. `proxies` are the networks
     of proxies that are trusted to say, in `X-Forwarded-For` or `Forwarded`, who asked them; of any other these headers
@@ -135,6 +159,8 @@ class ServerSettings:
     undo: str | float | None = "5s"
     undo_high_risk: bool = False
     title: str = ""
+    identity: Callable[[Any], Any] | str | None = None
+    identity_url: str = ""
 
     def __post_init__(self) -> None:
         if not self.hosts or "*" in self.hosts:
@@ -143,6 +169,11 @@ class ServerSettings:
             raise UserError("session= is how long a login lasts, from ten minutes to a month (30 days)")
         if self.undo is not None and not 0 < milliseconds(self.undo) <= UNDO_MS:
             raise UserError("undo= is for how long an approval can be undone, at most '60s'; None for not at all")
+        named = isinstance(self.identity, str) and _HEADER.fullmatch(self.identity)
+        if self.identity is not None and not callable(self.identity) and not named:
+            raise UserError("identity= is a callable that takes the request, or the name of a header")
+        if not (self.title + self.identity_url).isprintable() or self.identity_url[:1] not in ("", "/", "h"):
+            raise UserError("title= and identity_url= are one line, and identity_url= begins with / or https://")
         for proxy in self.proxies:
             try:
                 network = ip_network(proxy)

@@ -17,17 +17,19 @@ from starlette.requests import HTTPConnection, Request
 from starlette.responses import Response
 
 from ..application.app import App
-from ..core.errors import NotAllowed
+from ..core.errors import KeyturnError, NotAllowed
 from ..core.people import barred
 from ..core.policy import milliseconds
 from ..directory.credentials import first_set_up
-from ..directory.events import BY_PROVIDER
+from ..directory.events import BY_HOST, BY_PROVIDER
 from ..directory.login import Login
+from ..directory.provisioning import map_claims
 from ..directory.state import ADMIN, Directory, Person, Token
 from ..journal.rows import RequestRow
 from ..presenting.asking import Standing, standing
 from ..support.keys import ring
 from .guard import SAFE
+from .host_identity import claims_of, host_user
 from .limits import MISSES
 from .settings import ServerSettings
 
@@ -118,11 +120,25 @@ async def recognized(app: App, request: HTTPConnection, settings: ServerSettings
     issued = directory.tokens.get(login.token)
     if person is None or issued is None or bool(issued.session) == bears:
         return None
+    if issued.session == BY_HOST and not await _vouched(request, settings, directory, login.person):
+        return None
     if not await _confirmed(app, request, settings, issued):
         request.scope[STALE] = login
         return None
     via = "token" if bears else "session"
     return Visitor(login, person, directory.roles_of(person.id), via, form_mark(token), directory)
+
+
+async def _vouched(request: HTTPConnection, settings: ServerSettings, directory: Directory, person: str) -> bool:
+    """Return whether the host that began a session says the same now: the same user, of the same groups and roles."""
+    user = await host_user(settings, request)
+    if user is None or user.id != person:
+        return False
+    claims = claims_of(user)
+    try:
+        return claims is None or not map_claims(directory, person, claims)
+    except KeyturnError:
+        return False
 
 
 async def _confirmed(app: App, request: HTTPConnection, settings: ServerSettings, issued: Token) -> bool:

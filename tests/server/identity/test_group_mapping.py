@@ -41,7 +41,13 @@ class Company:
 
     def __init__(self, provider: LoopbackProvider, **settings: Any) -> None:
         self.provider, self.clock = provider, Clock()
-        given = {"issuer": provider.issuer, "client": CLIENT, "secret": SECRET, "rules": RULES, **settings}
+        given: dict[str, Any] = {
+            "issuer": provider.issuer,
+            "client": CLIENT,
+            "secret": SECRET,
+            "rules": RULES,
+            **settings,
+        }
         self.door = Door(journal=MemoryJournal(self.clock), oidc=OidcSettings(**given))
 
     async def made(self) -> Company:
@@ -92,12 +98,9 @@ async def test_five_hundred_groups_in_a_token_are_read_and_only_those_of_rules_r
     many = [f"{number:08x}-0000-4000-8000-000000000000" for number in range(500)]
     await company.signed_in(*many, "5e1f-finance", *many)
     assert await company.roles() == {"ops", "finance"}
-    [event] = [each for entry in await company.door.people.entries() for each in entry.events if _maps(each)]
+    events = [each for entry in await company.door.people.entries() for each in entry.events]
+    [event] = [each for each in events if isinstance(each, ClaimsMapped)]
     assert (event.groups, event.roles) == ((), ("finance",))
-
-
-def _maps(event: object) -> bool:
-    return isinstance(event, ClaimsMapped)
 
 
 @pytest.mark.parametrize(
@@ -219,7 +222,12 @@ async def test_a_claim_names_an_id_in_any_case_and_never_a_display_name(company:
 
 
 def test_rules_and_refreshes_that_make_no_sense_are_refused() -> None:
-    for wrong in ({"value": "x"}, {"value": "", "role": "x"}, {"value": "x", "role": "a", "group": "b"}):
+    wrongs: list[dict[str, str]] = [
+        {"value": "x"},
+        {"value": "", "role": "x"},
+        {"value": "x", "role": "a", "group": "b"},
+    ]
+    for wrong in wrongs:
         with pytest.raises(UserError):
             ClaimRule(**wrong)
     for refresh in ("5s", "90d"):

@@ -94,7 +94,7 @@ async def test_a_logout_ends_the_session_everywhere(door: Door) -> None:
     assert (await browser.post("/logout", {"form_mark": "another"})).status_code == 403
     assert (await browser.get("/account")).status_code == 200
     answer = await browser.send("/logout")
-    assert answer.headers["location"] == "/login"
+    assert answer.headers["location"] == "/login?out=yes"
     stolen = door.browser()
     stolen.cookies.set("keyturn_session", token)
     assert (await stolen.get("/account")).status_code == 303

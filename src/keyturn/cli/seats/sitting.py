@@ -11,7 +11,7 @@ import os
 from collections.abc import Awaitable, Callable
 from typing import Any, LiteralString
 
-from ...core.errors import UserError
+from ...core.errors import NotAllowed, UserError
 from ...directory.login import DECIDE
 from ...inbox.personal import PersonalInbox
 from ..with_journal import SERVER, TENANT, TOKEN, Told, close, run_command, token_of, with_store
@@ -75,10 +75,15 @@ async def _at_server(url: str, arguments: argparse.Namespace, work: Callable[[Se
         raise UserError(f"the token is missing: set {TOKEN}, or pass --token-file FILE")
     if getattr(arguments, "tenant", TENANT) != TENANT:
         raise UserError("with a server, your token determines the tenant: omit --tenant")
+    from ...client.sending import TokenRefused
     from .server import at_server
 
-    async with at_server(url, token, arguments) as seat:
-        return await work(seat)
+    try:
+        async with at_server(url, token, arguments) as seat:
+            return await work(seat)
+    except TokenRefused as error:
+        given = TOKEN if arguments.token_file is None else f"--token-file {arguments.token_file}"
+        raise NotAllowed(f"{error.message}: set {TOKEN}, or pass --token-file FILE (it was read from {given})") from None
 
 
 async def _at_app(arguments: argparse.Namespace, work: Callable[[Seat], Awaitable[Any]]) -> Any:

@@ -194,7 +194,7 @@ async def _admit(request: Request, scopes: tuple[str, ...]) -> Call:
     state = request.app.state
     visitor = await visitor_of(state.app, request)
     if visitor is None:
-        raise Refusal(401, "unknown", "show a token that is good: authorization: Bearer kt_...", _BEARER)
+        raise Refusal(401, "unknown", "the token is missing, unknown, expired or revoked", _BEARER)
     if request.method not in SAFE:
         changing(visitor, request.headers.get("x-form-mark", ""))
     if not any(visitor.may(scope) for scope in scopes):

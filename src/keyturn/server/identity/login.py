@@ -11,6 +11,7 @@ from starlette.responses import Response
 from ...core.errors import NotAllowed
 from ...core.people import Decider
 from ..forms import FIELD, changing, form_of, own_path, text_in
+from ..host_identity import host_user
 from ..limits import TooMany
 from ..visitor import STALE
 from . import attempts
@@ -34,6 +35,9 @@ async def login_page_of(
         "oidc": "" if oidc is None else oidc.name,
         "passkeys": entrance.site(request) is not None,
         "inbox": entrance.title(request),
+        "host": await host_user(entrance.settings, request),
+        "identity_url": entrance.settings.identity_url if entrance.settings.identity is not None else "",
+        "at_once": not error and not {"out", "again"} & set(request.query_params),
         "begun": bool((await entrance.people.directory()).place),
     }
     made = await entrance.page(request, "login", None, status, **values)
@@ -106,6 +110,6 @@ async def log_out(request: Request) -> Response:
         except NotAllowed as error:
             return await login_page_of(request, "/", error.message, status=403)
         await entrance.people.revoke_token(visitor.login.token, by=visitor.login)
-    made = entrance.forget(request, go(request, "/login"))
+    made = entrance.forget(request, go(request, "/login?out=yes"))
     made.headers["clear-site-data"] = '"cache"'  # no page is shown again by going back
     return made

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from fastapi import APIRouter
 
-from . import account, links, login, passkeys, single_sign_on
+from . import account, host, links, login, passkeys, single_sign_on
 
 router = APIRouter()
-for each in (login, single_sign_on, links, passkeys, account):
+for each in (login, host, single_sign_on, links, passkeys, account):
     router.include_router(each.router)

@@ -12,7 +12,7 @@
   }
   const on = document.querySelector("[data-go-on]");
   if (on) {
-    history.replaceState(null, "", location.pathname);
+    if (location.pathname.endsWith("/callback")) history.replaceState(null, "", location.pathname);
     on.requestSubmit();
   }
 })();
