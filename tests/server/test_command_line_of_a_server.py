@@ -30,6 +30,10 @@ def test_requests_are_listed_shown_and_decided_at_a_server(
         monkeypatch.delenv("KEYTURN_TOKEN", raising=False)
         assert main(["requests"]) == 1
         assert "KEYTURN_TOKEN" in capsys.readouterr().err
+        monkeypatch.setenv("KEYTURN_TOKEN", "kt_1_2")
+        assert main(["requests"]) == 1
+        refused = capsys.readouterr().err
+        assert "unknown, expired or revoked: set KEYTURN_TOKEN, or pass --token-file FILE" in refused.replace("\n", " ")
         monkeypatch.setenv("KEYTURN_TOKEN", port.tokens["ben"])
         assert main(["requests", "--json"]) == 0
         [asked] = json.loads(capsys.readouterr().out)

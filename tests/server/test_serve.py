@@ -15,7 +15,7 @@ from fastapi import FastAPI
 from starlette.applications import Starlette
 from starlette.routing import Mount
 
-from keyturn import App
+from keyturn import App, UserError
 from keyturn.server.running import ListeningAddress
 from keyturn.server.settings import ServerSettings
 from tests import forked
@@ -23,7 +23,7 @@ from tests.server.programs import HOST, agents, peopled
 from tests.waiting import until
 
 MODULE = """
-from keyturn import App
+from keyturn import App, UserError
 from tests.server.programs import agents
 app = App(agents(), "sqlite:///{folder}/runs.db")
 """
@@ -110,6 +110,19 @@ def test_an_address_that_others_reach_takes_encryption_and_people(
     with served(tmp_path, *options) as (process, said):
         assert process.wait(150) == 2
         assert remedy in said.read_text()
+
+
+def test_a_port_that_cannot_be_used_says_why_and_what_to_pass() -> None:
+    for port in (80_800, 65_536, -1):
+        with pytest.raises(UserError, match=f"--port must be from 0 .* to 65535, not {port}"):
+            ListeningAddress(port=port)
+    with ListeningAddress(port=0).bound() as first:
+        first.listen()
+        taken = ListeningAddress(port=first.getsockname()[1])
+        with pytest.raises(UserError, match=r"is in use: stop the program .* or pass another one with --port"):
+            taken.bound()
+    with pytest.raises(UserError, match="does not have the address"):
+        ListeningAddress(host="192.0.2.1", port=0, secure=True).bound()
 
 
 def test_an_address_says_by_which_names_it_is_reached() -> None:

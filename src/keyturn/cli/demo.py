@@ -32,7 +32,9 @@ def run(arguments: argparse.Namespace) -> int:
     asked = arguments.once or bool(os.environ.get("DEMO_ONCE"))
     once = asked or not sys.stdin.isatty()
     if once and not asked:
-        print_labelled("keyturn demo", "standard input is not a terminal, so the demo decides by itself and ends (--once)")
+        print_labelled(
+            "keyturn demo", "standard input is not a terminal, so the demo decides by itself and ends (--once)"
+        )
     try:
         if once and arguments.model:
             raise UserError("calls of a provider's model require decisions in a terminal: omit --model")

@@ -342,3 +342,15 @@ async def test_a_person_chooses_the_time_zone_of_their_pages(door: Door) -> None
     assert (refused.status_code, "Europe/Berlin" in refused.text) == (422, True)
     await bob.send("/account/zone", zone="")
     assert "zone" not in (await door.people.get("bob")).settings
+
+
+async def test_an_address_without_a_page_is_a_page_of_ours_to_a_browser_and_an_error_to_a_program(door: Door) -> None:
+    browser = door.browser(accept="text/html,*/*")
+    for logged_in in (False, True):
+        answer = await browser.get("/nowhere/<script>")
+        assert (answer.status_code, "Page not found" in answer.text) == (404, True)
+        assert ("My account" in answer.text) == logged_in
+        assert "<script>" not in answer.text.replace("<script ", "")
+        await browser.log_in()
+    assert (await door.browser().get("/nowhere")).json()["error"]["kind"] == "missing"
+    assert (await browser.get("/v1/nowhere")).json()["error"]["kind"] == "missing"

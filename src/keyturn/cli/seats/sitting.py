@@ -83,7 +83,9 @@ async def _at_server(url: str, arguments: argparse.Namespace, work: Callable[[Se
             return await work(seat)
     except TokenRefused as error:
         given = TOKEN if arguments.token_file is None else f"--token-file {arguments.token_file}"
-        raise NotAllowed(f"{error.message}: set {TOKEN}, or pass --token-file FILE (it was read from {given})") from None
+        raise NotAllowed(
+            f"{error.message}: set {TOKEN}, or pass --token-file FILE (it was read from {given})"
+        ) from None
 
 
 async def _at_app(arguments: argparse.Namespace, work: Callable[[Seat], Awaitable[Any]]) -> Any:
