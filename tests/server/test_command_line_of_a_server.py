@@ -176,7 +176,7 @@ def test_the_clients_new_words_say_what_the_server_does() -> None:
         run = port.does(port.app.start("desk", "Pay.", requester="cyd")).id
         port.does(port.app.wait(run, 30))
         ada.people.mute("ada", "2h")
-        assert "muted_until" in ada.people.directory(person="ada").people[0].settings
+        assert "muted_until" in (ada.people.directory(person="ada").people[0].settings or {})
         ada.people.set("record_reads", True)
         assert ada.people.settings() == {"record_reads": True}
         assert ada.people.log()[-1]["events"][0]["name"] == "record_reads"
