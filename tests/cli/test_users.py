@@ -131,7 +131,7 @@ def test_who_is_no_administrator_is_told_how_to_say_who_they_are(
     monkeypatch.setenv("KEYTURN_AS", "root")
     assert main(["users", "add", "bob"]) == 1
     refused = capsys.readouterr().err
-    assert "'root' has not the role 'admin'" in refused
+    assert "root needs the role 'admin' for this" in refused
     assert "sign in with KEYTURN_TOKEN or --token-file, or name the user with --as" in refused
     assert main(["users", "add", "bob", "--as", "ada"]) == 0
 

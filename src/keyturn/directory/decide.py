@@ -38,7 +38,7 @@ def let_in(directory: Directory, person: str, token: str, scopes: Collection[str
         raise UserError("the scopes of a login are a list of names")
     if scope not in scopes:
         raise NotAllowed(
-            f"the login of {person!r} is not good for {scope!r}; its scopes: {', '.join(scopes) or 'none'}"
+            f"the login of {person!r} has not the scope {scope!r}; its scopes: {', '.join(scopes) or 'none'}"
         )
     if not token:
         return
@@ -46,14 +46,14 @@ def let_in(directory: Directory, person: str, token: str, scopes: Collection[str
     good = found is not None and found.person == person and directory.accepts(found, now)
     if found is None or not good or not set(scopes) <= set(found.scopes):
         raise NotAllowed(
-            f"the token of {person!r} is not good any more: it was revoked, its time is over, or who issued it may not"
+            f"the token of {person!r} is no longer valid: it was revoked, it expired, or its issuer is no administrator"
         )
 
 
 def admin(directory: Directory, by: str) -> None:
     """Refuse whoever is no administrator."""
     if ADMIN not in directory.roles_of(by):
-        raise NotAllowed(f"{by!r} has not the role {ADMIN!r} in this directory, and it takes that")
+        raise NotAllowed(f"{by} needs the role {ADMIN!r} for this")
 
 
 def own_or_admin(directory: Directory, by: str, person: str) -> None:
@@ -66,7 +66,7 @@ def present(directory: Directory, person: str) -> Person:
     """Return whoever logged in, or refuse them where they are nobody, or left."""
     found = directory.person(named(person, "a person"))
     if found is None:
-        raise NotAllowed(f"nobody named {person!r} is in this directory")
+        raise NotAllowed(f"there is no user {person!r} in this directory")
     return found
 
 
@@ -74,8 +74,8 @@ def somebody(directory: Directory, name: str) -> Person:
     """Return a person who is here, or refuse the name."""
     found = directory.person(named(name, "a person"))
     if found is None:
-        left = " any more" if name in directory.people else ""
-        raise UserError(f"nobody named {name!r} is in this directory{left}; list() says who is")
+        left = ": this user was removed" if name in directory.people else ""
+        raise UserError(f"there is no user {name!r} in this directory{left}")
     return found
 
 
@@ -339,9 +339,9 @@ def begin_session(
         raise NotAllowed(f"{issued.person!r} is a machine: it comes with a token")
     check_relinked(directory, issued.person)
     if issued.token in directory.tokens:
-        raise NotAllowed("this proof was used already: log in again")
+        raise NotAllowed("this proof was used already: sign in again")
     if hashed and directory.passwords.get(issued.person) != hashed:
-        raise NotAllowed("the password was changed meanwhile: log in again")
+        raise NotAllowed("the password was changed meanwhile: sign in again")
     live = [each for each in directory.tokens.values() if each.session and each.person == issued.person]
     live = sorted((each for each in live if each.revoked_at is None), key=lambda each: each.issued_at)
     ended: Events = [ev.TokenRevoked(each.id) for each in live[: max(0, len(live) - MOST_SESSIONS + 1)]]
@@ -353,7 +353,7 @@ def _signed_in(directory: Directory, person: str, said: ev.KeyCounted) -> Events
     """Record how far a key has counted that signed somebody in, or refuse it; 0 is of a key that does not count."""
     found = known_key(directory, said.key)
     if found.revoked_at is not None:
-        raise NotAllowed("the key was revoked meanwhile: log in by another")
+        raise NotAllowed("the key was revoked meanwhile: sign in with another")
     if not said.count and not found.count:
         return []
     counted = count_key(directory, person, said.key, said.count)

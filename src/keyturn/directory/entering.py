@@ -23,7 +23,7 @@ from .spelling import one_line
 from .state import ADMIN, SCIM, Directory, Link, Subject, Token
 
 _LINK_MS = 24 * 3_600_000
-_NO_ENTRANCE = "this token or link is not good: it is unknown, used, revoked or out of time"
+_NO_ENTRANCE = "this token or link is not valid: it is unknown, used, revoked or expired"
 
 
 class ShownOnce(UserError):
@@ -127,7 +127,7 @@ class Entering(ABC):
         if found is None or not fits or not directory.accepts(found, now):
             raise NotAllowed(_NO_ENTRANCE)
         if scope and scope not in found.scopes:
-            raise NotAllowed(f"this token is not good for {scope!r}; its scopes are {', '.join(found.scopes)}")
+            raise NotAllowed(f"this token has not the scope {scope!r}; its scopes: {', '.join(found.scopes)}")
         return Login(found.person, found.scopes, found.id)
 
     async def admit(self, login: Login, scope: str) -> None:

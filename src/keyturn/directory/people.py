@@ -117,7 +117,7 @@ class People(Entering):
         now = await self._store.now()
         found = (await self._book.read()).decider(named(person, "a person"), now, strength, terms, requester)
         if found is None:
-            raise NotAllowed(f"nobody named {person!r} is in this directory")
+            raise NotAllowed(f"there is no user {person!r} in this directory")
         return found
 
     async def admitted(

@@ -56,7 +56,7 @@ def map_claims(directory: Directory, person: str, claims: Claims) -> Events:
     """Give a person the groups and roles of their claims, and end those of before; the last administrator stays one."""
     found = directory.person(named(person, "a person"))
     if found is None or found.kind == "machine":
-        raise NotAllowed(f"nobody named {person!r} is in this directory")
+        raise NotAllowed(f"there is no user {person!r} in this directory")
     groups = tuple(sorted({named(each, "a group") for each in claims.groups}))
     roles = tuple(sorted({named(each, "a role") for each in claims.roles}))
     mapped = ev.ClaimsMapped(person, groups, roles)

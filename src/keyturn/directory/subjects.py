@@ -20,10 +20,10 @@ def bind_subject(directory: Directory, person: str, subject: Subject) -> Events:
     known = directory.subjects.get(person)
     if known is not None and known.issuer == subject.issuer:
         if known != subject:
-            raise NotAllowed(f"{person!r} was signed in by another account of the provider: ask an administrator")
+            raise NotAllowed(f"{person!r} is linked to another account of the identity provider: ask an administrator")
         return []
     if any(each == subject for each in directory.subjects.values()):
-        raise NotAllowed("this account of the provider signs in somebody else here: ask an administrator")
+        raise NotAllowed("this account of the identity provider is linked to another user: ask an administrator")
     return [ev.SubjectBound(person, *subject)]
 
 
@@ -31,5 +31,5 @@ def forget_subject(directory: Directory, by: str, person: str) -> Events:
     """Have a person bound to no account of a provider, also one who left."""
     admin(directory, by)
     if named(person, "a person") not in directory.people:
-        raise UserError(f"nobody named {person!r} was ever in this directory")
+        raise UserError(f"there was never a user {person!r} in this directory")
     return [ev.SubjectForgotten(person)] if person in directory.subjects else []

@@ -56,7 +56,7 @@ async def host_user(settings: ServerSettings, request: HTTPConnection) -> HostUs
         found: Any = identity(request)
         found = await found if inspect.isawaitable(found) else found
     except Exception:  # the host's code raises what it likes: whoever cannot be told is nobody
-        log.exception("identity= of the settings failed: nobody is signed in by it")
+        log.exception("identity= of the settings failed: no user is signed in by it")
         return None
     if isinstance(found, HostUser):
         return found

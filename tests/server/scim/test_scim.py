@@ -187,7 +187,7 @@ async def test_a_token_of_scim_is_of_no_use_elsewhere_and_no_other_one_here(clie
     for path, body in (("/v1/people/add", {"person": "eve"}), ("/v1/people/give_role", {"role": "admin"})):
         assert (await elsewhere.post(path, json=body)).status_code == 403, path
     login = await people.login(shown["authorization"].split()[1])
-    with pytest.raises(Exception, match="is not good for 'people'"):
+    with pytest.raises(Exception, match="has not the scope 'people'"):
         await people.add("eve", by=login)
     with pytest.raises(Exception, match="needs a token of the scope"):
         await people.provision(lambda _now: [ev.PersonAdded("eve")], by=Login("ada", ("scim",)))

@@ -31,7 +31,7 @@ _PAUSE = 3.0
 _LONGEST_SUBJECT = 255  # characters, as OpenID Connect has it
 _FAR = 1e12  # seconds since 1970, of no time that a token has
 _PLAIN = {"accept": "application/json", "accept-encoding": "identity"}
-_AWAY = "the provider of logins cannot be reached; nothing was changed"
+_AWAY = "the identity provider is unreachable: try again later, or sign in with a passkey or a password"
 
 
 class OidcRefused(KeyturnError):
@@ -80,7 +80,7 @@ class Provider:
         """Return the claims of whoever logged in, in exchange for the code, or raise `OidcRefused`."""
         about = await self._discovered()
         if iss != self.settings.issuer and (iss or about.get("authorization_response_iss_parameter_supported") is True):
-            raise OidcRefused("another provider than the one that was asked sent you back")
+            raise OidcRefused("the answer is from another identity provider than the one that was asked")
         body = {"grant_type": "authorization_code", "code": code, "redirect_uri": back, "code_verifier": verifier}
         auth = None
         if self.settings.secret:
@@ -90,7 +90,7 @@ class Provider:
         answer = await self._fetch("POST", about["token_endpoint"], data=body, auth=auth)
         token = answer.get("id_token")
         if not isinstance(token, str) or len(token) > 65_536:
-            raise OidcRefused("the provider gave no token that says who you are")
+            raise OidcRefused("the identity provider sent no ID token")
         return await self._verified(token, nonce)
 
     def person(self, claims: dict[str, Any]) -> str:
@@ -98,9 +98,9 @@ class Provider:
         name = self.settings.claim
         found = claims.get(name)
         if not isinstance(found, str) or not found:
-            raise OidcRefused(f"the provider does not say {name!r} of you, which is your id here")
+            raise OidcRefused(f"the ID token has no claim {name!r}, which is the user id here")
         if name == "email" and claims.get("email_verified") is not True:
-            raise OidcRefused("the provider has not verified your address")
+            raise OidcRefused("the identity provider has not verified your e-mail address")
         return found
 
     def given(self, claims: dict[str, Any]) -> Claims | None:
@@ -137,7 +137,7 @@ class Provider:
             except (JoseError, ValueError, TypeError, LookupError, RecursionError):
                 continue
             return self._checked(opened.payload, nonce)
-        raise OidcRefused("the token of the provider is not signed by it")
+        raise OidcRefused("the ID token is not signed by the identity provider")
 
     def _checked(self, payload: bytes | None, nonce: str) -> dict[str, Any]:
         try:
@@ -145,29 +145,29 @@ class Provider:
         except BadJson:
             said = None
         if not isinstance(said, dict):
-            raise OidcRefused("the token of the provider cannot be read")
+            raise OidcRefused("the ID token cannot be read")
         claims = cast("dict[str, Any]", said)
         now = time.time()
         audience: Any = claims.get("aud")
         audiences = [audience] if isinstance(audience, str) else audience
         if claims.get("iss") != self.settings.issuer:
-            raise OidcRefused("the token is of another provider")
+            raise OidcRefused("the ID token is from another issuer")
         if not isinstance(audiences, list) or self.settings.client not in cast("list[Any]", audiences):
-            raise OidcRefused("the token was made for another program")
+            raise OidcRefused("the ID token is for another application")
         if len(cast("list[Any]", audiences)) > 1 and claims.get("azp") != self.settings.client:
-            raise OidcRefused("the token was made for several programs")
+            raise OidcRefused("the ID token is for several applications")
         if claims.get("azp", self.settings.client) != self.settings.client:
-            raise OidcRefused("the token was made for another program")
+            raise OidcRefused("the ID token is for another application")
         if claims.get("nonce") != nonce:
-            raise OidcRefused("the token was made for another login")
+            raise OidcRefused("the ID token is for another sign-in")
         ends, made = _number(claims, "exp"), _number(claims, "iat")
         if now >= ends + _LEEWAY or made > now + _LEEWAY or made < now - _OLDEST:
-            raise OidcRefused("the token is out of time")
+            raise OidcRefused("the ID token has expired, or is not from now")
         if "nbf" in claims and _number(claims, "nbf") > now + _LEEWAY:
-            raise OidcRefused("the token is not good yet")
+            raise OidcRefused("the ID token is not valid yet")
         subject: Any = claims.get("sub")
         if not isinstance(subject, str) or not 0 < len(subject) <= _LONGEST_SUBJECT:
-            raise OidcRefused("the token names nobody")
+            raise OidcRefused("the ID token has no subject")
         return claims
 
     async def _discovered(self) -> dict[str, Any]:
@@ -183,14 +183,14 @@ class Provider:
         issuer = self.settings.issuer
         found = await self._fetch("GET", issuer.rstrip("/") + "/.well-known/openid-configuration")
         if found.get("issuer") != issuer:
-            raise OidcRefused("the provider says that it is another one than the settings name")
+            raise OidcRefused("the identity provider has another issuer than the settings")
         for name in ("authorization_endpoint", "token_endpoint", "jwks_uri"):
             try:
                 url = check_provider_url(str(found.get(name, "")), name)
             except UserError:
-                raise OidcRefused(f"the provider says no {name} that can be used") from None
+                raise OidcRefused(f"the identity provider has no usable {name}") from None
             if issuer.startswith("https:") and not url.startswith("https:"):
-                raise OidcRefused(f"the provider says no {name} that can be used")
+                raise OidcRefused(f"the identity provider has no usable {name}")
         self._about = (time.monotonic() + _KNOWN, found)
         return found
 
@@ -207,7 +207,7 @@ class Provider:
             keys = [key for key in found.get("keys", []) if key.get("kty") != "oct" and key.get("use", "sig") == "sig"]
             made = KeySet.import_key_set(cast("Any", {"keys": keys}))
         except (JoseError, ValueError, TypeError, AttributeError, LookupError):
-            raise OidcRefused("the keys of the provider cannot be read") from None
+            raise OidcRefused("the keys of the identity provider cannot be read") from None
         self._keys = (time.monotonic() + _KNOWN, made)
         return made
 
@@ -226,7 +226,7 @@ class Provider:
                 async for part in answer.aiter_raw():  # what is compressed could be of any size, and was not asked for
                     body += part
                     if len(body) > _MOST_BYTES:
-                        raise OidcRefused("the provider answers too much")
+                        raise OidcRefused("the answer of the identity provider is too long")
                 return answer.status_code, body
 
         try:
@@ -236,13 +236,16 @@ class Provider:
             raise OidcRefused(_AWAY, away=True) from None
         if status >= 500:
             self._away_until = time.monotonic() + _PAUSE
-            raise OidcRefused("the provider of logins is not well; nothing was changed", away=True)
+            raise OidcRefused(
+                "the identity provider has an error: try again later, or sign in with a passkey or a password",
+                away=True,
+            )
         try:
             found: Any = parse(body)
         except BadJson:
             found = None
         if status != 200 or not isinstance(found, dict):
-            raise OidcRefused("the provider does not take this login")
+            raise OidcRefused("the identity provider refused the sign-in")
         return cast("dict[str, Any]", found)
 
     def _options(self) -> dict[str, Any]:
@@ -266,5 +269,5 @@ def _values_of(claims: dict[str, Any], name: str) -> frozenset[str]:
 def _number(claims: dict[str, Any], name: str) -> float:
     found: object = claims.get(name)
     if isinstance(found, bool) or not isinstance(found, int | float) or not -_FAR < found < _FAR:
-        raise OidcRefused(f"the token says no {name}")
+        raise OidcRefused(f"the ID token has no valid {name}")
     return float(found)

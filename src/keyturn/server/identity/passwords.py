@@ -63,15 +63,15 @@ def refuse_weak(password: str, *own: str) -> str:
     """
     text = unicodedata.normalize("NFC", password)
     if len(text) < SHORTEST:
-        raise UserError(f"a password has at least {SHORTEST} characters; a few words are good")
+        raise UserError(f"A password has at least {SHORTEST} characters. A few words are good.")
     if len(text) > LONGEST:
-        raise UserError(f"a password has at most {LONGEST} characters")
+        raise UserError(f"A password has at most {LONGEST} characters.")
     rest = re.sub(r"[\W\d_]+", "", text.casefold())
     words = [*_REFUSED, *(re.sub(r"[\W\d_]+", "", name.casefold()) for name in own)]
     for word in sorted({word for word in words if len(word) > 1}, key=len, reverse=True):
         rest = rest.replace(word, "")
     if len(set(text)) < 5 or (len(rest) < 2 and not _long_number(text)):
-        raise UserError("this password is one of the first that anybody would try; choose some words of your own")
+        raise UserError("This password is too easy to guess. Choose a few words of your own.")
     return text
 
 

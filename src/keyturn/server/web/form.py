@@ -78,7 +78,7 @@ async def barred(_request: HttpRequest, raised: Exception) -> Response:
 async def reader(at: Annotated[Here, Depends(here)]) -> Here:
     """Return what a page needs, for a visitor who may read."""
     if not at.visitor.may("read"):
-        raise Barred(at, NotAllowed("Your token is not good for reading: its scopes do not name it."))
+        raise Barred(at, NotAllowed("Your token does not have the scope 'read'."))
     return at
 
 
@@ -132,7 +132,7 @@ def decides(at: Here) -> None:
     if at.visitor.person.kind == "machine":
         raise NotAllowed("a machine does this over the API, with a token of its own")
     if not at.visitor.may("decide"):
-        raise NotAllowed("your login is not good for this: its scopes do not name 'decide'")
+        raise NotAllowed("your token does not have the scope 'decide'")
 
 
 def steers(at: Here) -> None:
@@ -140,4 +140,4 @@ def steers(at: Here) -> None:
     if at.visitor.via == "session" or at.visitor.person.kind == "machine":
         decides(at)
     elif not at.visitor.may("run"):
-        raise NotAllowed("your token is not good for this: its scopes do not name 'run'")
+        raise NotAllowed("your token does not have the scope 'run'")

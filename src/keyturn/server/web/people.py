@@ -68,7 +68,7 @@ async def change_people(request: HttpRequest, at: Reading) -> Response:
             case "take_group":
                 await people.take_role(form.text("role"), group=form.text("group"), by=by)
             case other:
-                raise UserError(f"a form of ours never asks for {other!r}")
+                raise UserError(f"no form of this page asks for {other!r}")
         return "/people#groups"
 
     return await change(request, at, make, lambda said: _list(at, said))
@@ -110,7 +110,7 @@ async def change_person(request: HttpRequest, at: Reading, name: str) -> Respons
             await keep_address(at.app, at.app.people, request.app.state.limits, at.visitor, name, *told)
             return _path(name)
         if found is None:
-            raise UserError(f"a form of ours never asks for {form.text('do')!r}")
+            raise UserError(f"no form of this page asks for {form.text('do')!r}")
         await found(at, name, form)
         return "/people" if form.text("do") == "remove" else _path(name)
 
