@@ -10,6 +10,7 @@ from __future__ import annotations
 from typing import Any
 
 from fastapi import APIRouter
+from starlette.datastructures import FormData
 from starlette.requests import Request
 from starlette.responses import Response
 
@@ -67,10 +68,11 @@ async def from_provider(request: Request) -> Response:
 @router.post("/login/oidc/callback")
 async def by_provider(request: Request) -> Response:
     """Sign in whoever the provider says it is."""
+    form = await form_of(request)
     ticket = tickets.taken(request, None, "oidc")
     next = own_path("/" if ticket is None else ticket.words.get("next", "/"))
     try:
-        made = await _signed_in(request, ticket, next)
+        made = await _signed_in(request, form, ticket, next)
     except TooMany as many:
         return await login_page_of(request, next, held_up(many), status=429, after=many.after)
     except KeyturnError as error:
@@ -80,8 +82,8 @@ async def by_provider(request: Request) -> Response:
     return made
 
 
-async def _signed_in(request: Request, ticket: tickets.Ticket | None, next: str) -> Response:
-    entrance, form = entrance_of(request), await form_of(request)
+async def _signed_in(request: Request, form: FormData, ticket: tickets.Ticket | None, next: str) -> Response:
+    entrance = entrance_of(request)
     if entrance.provider is None or ticket is None or text_in(form, "state") != ticket.derived("state"):
         raise OidcRefused("this sign-in was not started in this browser, or has expired: start again")
     renewed = ticket.words.get("renew", "")
