@@ -167,7 +167,7 @@ def test_a_link_is_a_url_and_a_code_that_a_phone_can_open(
 def test_users_are_found_in_any_case_and_by_display_name(place: str, capsys: Said) -> None:
     said(capsys, "add", "Bob Ray", "--role", "ops")
     assert said(capsys, "list").splitlines()[1] == "bob-ray (Bob Ray): ops"
-    said(capsys, "give", "finance", "BOB-RAY")
+    assert said(capsys, "give", "finance", "BOB-RAY") == "the user bob-ray\ndone\n"
     said(capsys, "join", "oncall", "bob ray", "--as", "Ada L.")
     assert "in group oncall" in said(capsys, "show", "Bob Ray")
     assert main(["users", "add", "Bob-Ray"]) == 1

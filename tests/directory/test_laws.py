@@ -5,6 +5,7 @@ What is accepted, the check that shares no code accepts; what nobody may do chan
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from copy import deepcopy
 from typing import Any
 
@@ -16,7 +17,7 @@ from keyturn.audit.directory import faults_of
 from keyturn.core.errors import KeyturnError
 from keyturn.core.people import Decider, Proof
 from keyturn.core.policy import Approval
-from keyturn.directory import addresses, decide
+from keyturn.directory import addresses, decide, provisioning
 from keyturn.directory import events as ev
 from keyturn.directory.fold import fold
 from keyturn.directory.state import SCOPES, Directory
@@ -43,6 +44,9 @@ class Directories(RuleBasedStateMachine):
         self.directory = Directory()
         self.past: list[tuple[int, str, frozenset[str]]] = []
         self.change("ada", lambda: decide.start(self.directory, "ada", ""))
+        self.change("ada", lambda: decide.add(self.directory, "ada", "okta", "", "machine", ()))
+        issued = ev.TokenIssued("p1", "okta", "d", ("scim",))
+        self.change("ada", lambda: decide.issue_token(self.directory, "ada", issued, self.now))
 
     def change(self, by: str, made: Any) -> None:
         """Make a change, or see that it is refused and leaves everything as it was."""
@@ -133,6 +137,42 @@ class Directories(RuleBasedStateMachine):
         issued = ev.TokenIssued(token, person, "d", ("decide",), expires_at=self.now + ends, session="password")
         counted = ev.KeyCounted("i1", 5) if count else None
         self.change(person, lambda: decide.begin_session(self.directory, issued, counted))
+
+    @rule(person=NAMES, roles=st.lists(ROLES, max_size=2), groups=st.lists(GROUPS, max_size=2))
+    def claims(self, person: str, roles: list[str], groups: list[str]) -> None:
+        """A provider says what a person who signs in is; the last administrator stays one."""
+        said = provisioning.Claims(tuple(groups), tuple(roles))
+        self.change(person, lambda: provisioning.map_claims(self.directory, person, said))
+
+    @rule(
+        by=st.sampled_from(["okta", "okta", "okta", "ada", "dan"]),
+        person=NAMES,
+        what=st.sampled_from(["add", "change", "delete", "add group", "members", "delete group"]),
+        active=st.booleans(),
+        group=GROUPS,
+        members=st.lists(NAMES, max_size=2),
+    )
+    def provision(self, by: str, person: str, what: str, active: bool, group: str, members: list[str]) -> None:
+        now, profile = self.directory, provisioning.Profile(person.title(), "", active)
+        does: dict[str, Callable[[], Any]] = {
+            "add": lambda: provisioning.add_user(now, person, profile),
+            "change": lambda: provisioning.change_user(now, person, profile),
+            "delete": lambda: provisioning.delete_user(now, person),
+            "add group": lambda: provisioning.add_group(now, group, "", members),
+            "members": lambda: provisioning.change_group(now, group, "", members),
+            "delete group": lambda: provisioning.delete_group(now, group),
+        }
+        admins = {name for name in now.people if "admin" in now.roles_of(name)}
+
+        def made() -> Any:
+            provisioning.provisions(now, by, self.now)
+            return does[what]()
+
+        self.change(by, made)
+        after = self.directory
+        more = {name for name in after.people if "admin" in after.roles_of(name)} - admins
+        assert all("admin" in after.groups[each] for name in more for each in after.people[name].provisioned)
+        assert not more or what in ("add", "change"), "only by a group that had it, and was theirs before"
 
     @invariant()
     def only_people_who_are_here_have_a_password(self) -> None:

@@ -100,7 +100,7 @@ def run(arguments: argparse.Namespace) -> int:
 
     async def work(seat: Seat) -> Told:
         people = seat.people
-        await _meant(people, arguments)
+        meant = await _meant(people, arguments)
         reads = _READS.get(arguments.word)
         if reads is not None:
             return await reads(people, arguments)
@@ -109,21 +109,27 @@ def run(arguments: argparse.Namespace) -> int:
             return said
         if isinstance(said, str):
             return Told([said, "Copy it now. It will not be shown again."], {"secret": said})
-        return Told(["done"], {"place": (await people.book()).place})
+        return Told([*meant, "done"], {"place": (await people.book()).place})
 
     return run_at(arguments, "users", work)
 
 
-async def _meant(people: PeopleSeat, arguments: argparse.Namespace) -> None:
-    """Put the ids of the users that are meant in the place of names in another case, and of display names."""
+async def _meant(people: PeopleSeat, arguments: argparse.Namespace) -> list[str]:
+    """Put the ids of the users that are meant in the place of other spellings; return rows that say who they are.
+
+    A display name is not the user's alone to choose: who is meant by one is said.
+    """
     given = {name: value for name in _USERS if isinstance(value := getattr(arguments, name, None), str) and value}
     if arguments.word == "add":
         person, name = id_from(arguments.person)
         arguments.person, arguments.name = person, arguments.name or name
-    elif given:
-        known = (await people.book()).people
-        for name, value in given.items():
-            setattr(arguments, name, find(known, value))
+        return []
+    known = (await people.book()).people if given else []
+    found = {name: find(known, value) for name, value in given.items()}
+    for name, value in found.items():
+        setattr(arguments, name, value)
+    changed = dict.fromkeys(value for name, value in found.items() if value != given[name])
+    return [f"the user {escape(each, keep='')}" for each in changed]
 
 
 async def _list(people: PeopleSeat, _arguments: argparse.Namespace) -> Told:
