@@ -124,7 +124,9 @@ async def _meant(people: PeopleSeat, arguments: argparse.Namespace) -> list[str]
         person, name = id_from(arguments.person)
         arguments.person, arguments.name = person, arguments.name or name
         return []
-    known = (await people.book()).people if given else []
+    if not given:
+        return []
+    known = (await people.book()).people
     found = {name: find(known, value) for name, value in given.items()}
     for name, value in found.items():
         setattr(arguments, name, value)

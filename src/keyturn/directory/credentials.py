@@ -116,7 +116,7 @@ def _for_machines(directory: Directory, by: Login, event: ev.AnyDirectoryEvent) 
     if held is None or not held.session or not isinstance(event, ev.TokenIssued):
         return ()
     holder = directory.person(event.person)
-    return ("run", SCIM) if holder is not None and holder.kind == "machine" else ()
+    return ("run", "ask", SCIM) if holder is not None and holder.kind == "machine" else ()
 
 
 def _sets_up(directory: Directory, by: Login, event: ev.AnyDirectoryEvent) -> bool:

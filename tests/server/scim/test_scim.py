@@ -344,3 +344,22 @@ async def test_what_is_no_request_of_scim_is_refused_and_changes_nothing(
     assert (status, said["scimType"]) == (400, kind), said
     assert (await client.door.people.directory()).place == before
     assert (await client.door.browser().log_in("bob", PASSWORD)).status_code == 303
+
+
+async def test_an_administrator_issues_the_token_of_a_service_account_on_its_page_and_no_other_one(
+    client: Client,
+) -> None:
+    people, browser = client.door.people, client.door.browser()
+    await browser.log_in("ada")
+    for name, scope, issued in (
+        ("okta", "scim", True),
+        ("robot", "run", True),
+        ("ada", "run", False),
+        ("bob", "scim", False),
+    ):
+        before = len(await people.tokens(name))
+        answer = await browser.send(f"/secrets/{name}", do="token", scope=scope, label="x", expires="30d")
+        assert ("was issued" in answer.text, len(await people.tokens(name)) - before) == (issued, int(issued)), name
+    bob = client.door.browser()
+    await bob.log_in()
+    assert "was issued" not in (await bob.send("/secrets/okta", do="token", scope="scim")).text
