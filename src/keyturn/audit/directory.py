@@ -241,19 +241,12 @@ def _learn(known: _Known, event: ev.AnyDirectoryEvent) -> None:
             known.members.setdefault(event.person, set()).add(event.group)
         case ev.GroupLeft():
             known.members.setdefault(event.person, set()).discard(event.group)
-        case ev.ClaimsMapped():
-            known.claimed[event.person] = event
-        case ev.MembershipProvisioned():
-            groups = known.provisioned.setdefault(event.person, set())
-            groups.add(event.group) if event.member else groups.discard(event.group)
         case ev.TokenIssued():
             known.owned["token", event.token] = event.person
             if "scim" in event.scopes:
                 known.provisioners[event.token] = event.person
         case ev.TokenRevoked():
             known.provisioners.pop(event.token, None)
-        case ev.Restored():
-            known.provisioners.clear()
         case ev.LinkMade():
             known.owned["link", event.link] = event.person
         case ev.KeyEnrolled():
@@ -266,5 +259,19 @@ def _learn(known: _Known, event: ev.AnyDirectoryEvent) -> None:
             known.counts[event.key] = event.count
         case ev.Delegated():
             known.owned["delegation", event.delegation] = f"{event.giver}\n{event.receiver}"
+        case _:
+            _learn_elsewhere(known, event)
+
+
+def _learn_elsewhere(known: _Known, event: ev.AnyDirectoryEvent) -> None:
+    """Learn what an identity provider says, and that a restore ends its tokens."""
+    match event:
+        case ev.ClaimsMapped():
+            known.claimed[event.person] = event
+        case ev.MembershipProvisioned():
+            groups = known.provisioned.setdefault(event.person, set())
+            groups.add(event.group) if event.member else groups.discard(event.group)
+        case ev.Restored():
+            known.provisioners.clear()
         case _:
             pass

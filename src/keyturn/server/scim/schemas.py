@@ -38,60 +38,56 @@ def _reference(kind: str) -> dict[str, Any]:
     return _attribute("$ref", "reference", what, mutability="immutable", caseExact=True, referenceTypes=[kind])
 
 
-def _schemas() -> list[dict[str, Any]]:
-    user = [
-        _attribute(
-            "userName",
-            "string",
-            "The id of the user, which is permanent.",
-            required=True,
-            mutability="immutable",
-            uniqueness="server",
-        ),
-        _attribute("displayName", "string", "The name that is shown."),
-        _attribute(
-            "active", "boolean", "Whether the user may sign in: deactivation ends all that they hold.", required=True
-        ),
-        _attribute(
-            "groups",
-            "complex",
-            "The groups of this client that the user is in.",
-            multiValued=True,
-            mutability="readOnly",
-            subAttributes=[
-                *({**each, "mutability": "readOnly"} for each in (*_REFERENCES, _reference("Group"))),
-                _attribute("type", "string", "How.", mutability="readOnly", canonicalValues=["direct"]),
-            ],
-        ),
-    ]
-    group = [
-        _attribute(
-            "displayName",
-            "string",
-            "The name of the group, which is permanent. Administrators give it roles.",
-            required=True,
-            mutability="immutable",
-            uniqueness="server",
-        ),
-        _attribute(
-            "members",
-            "complex",
-            "The users in the group.",
-            multiValued=True,
-            subAttributes=[
-                _REFERENCES[0],
-                _reference("User"),
-                _attribute("type", "string", "User.", mutability="immutable", canonicalValues=["User"]),
-            ],
-        ),
-    ]
-    return [
-        {"schemas": [_SCHEMA], "id": USER, "name": "User", "description": "A user", "attributes": user},
-        {"schemas": [_SCHEMA], "id": GROUP, "name": "Group", "description": "A group", "attributes": group},
-    ]
-
-
-SCHEMAS = _schemas()
+_OF_USERS = [
+    _attribute(
+        "userName",
+        "string",
+        "The id of the user, which is permanent.",
+        required=True,
+        mutability="immutable",
+        uniqueness="server",
+    ),
+    _attribute("displayName", "string", "The name that is shown."),
+    _attribute(
+        "active", "boolean", "Whether the user may sign in: deactivation ends all that they hold.", required=True
+    ),
+    _attribute(
+        "groups",
+        "complex",
+        "The groups of this client that the user is in.",
+        multiValued=True,
+        mutability="readOnly",
+        subAttributes=[
+            *({**each, "mutability": "readOnly"} for each in (*_REFERENCES, _reference("Group"))),
+            _attribute("type", "string", "How.", mutability="readOnly", canonicalValues=["direct"]),
+        ],
+    ),
+]
+_OF_GROUPS = [
+    _attribute(
+        "displayName",
+        "string",
+        "The name of the group, which is permanent. Administrators give it roles.",
+        required=True,
+        mutability="immutable",
+        uniqueness="server",
+    ),
+    _attribute(
+        "members",
+        "complex",
+        "The users in the group.",
+        multiValued=True,
+        subAttributes=[
+            _REFERENCES[0],
+            _reference("User"),
+            _attribute("type", "string", "User.", mutability="immutable", canonicalValues=["User"]),
+        ],
+    ),
+]
+SCHEMAS: list[dict[str, Any]] = [
+    {"schemas": [_SCHEMA], "id": USER, "name": "User", "description": "A user", "attributes": _OF_USERS},
+    {"schemas": [_SCHEMA], "id": GROUP, "name": "Group", "description": "A group", "attributes": _OF_GROUPS},
+]
 RESOURCE_TYPES: list[dict[str, Any]] = [
     {"schemas": [_TYPE], "id": name, "name": name, "endpoint": f"/{name}s", "description": name, "schema": schema}
     for name, schema in (("User", USER), ("Group", GROUP))
