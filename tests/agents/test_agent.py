@@ -100,7 +100,7 @@ def forgotten() -> str:
             "tools of agent 'a': 'forgotten' is a plain function: decorate it with @function_tool",
         ),
         ({"tools": [3]}, "tools of agent 'a': 3 is no tool: decorate a function with @function_tool"),
-        ({"tools": [Agent("b")]}, "tools of agent 'a': an agent is no tool by itself: use its as_tool"),
+        ({"tools": [Agent("b")]}, "tools of agent 'a': an agent is not a tool: use its as_tool"),
         ({"handoffs": ["b"]}, "handoffs of agent 'a': an entry must be an Agent or a Handoff, not str"),
         ({"input_guardrails": [forgotten]}, "decorate it with @input_guardrail"),
         ({"output_guardrails": [InputGuardrail(print)]}, "decorate it with @output_guardrail"),

@@ -93,7 +93,7 @@ async def test_who_goes_on_with_the_state_in_another_process_is_told_where_the_c
     async with asked(journal) as runs, agent.mcp_servers[0]:
         state = await App([agent], journal, worker=False).state(runs[0])
         state.answer(state.get_interruptions()[0], {"ok": True})
-        with pytest.raises(Conflict, match="stands open in another process"):
+        with pytest.raises(Conflict, match="is open in another process"):
             await Runner.run(agent, state, journal=journal)
         row = await App([agent], journal, worker=False).get(runs[0])
         assert row.status == "waiting", "nothing was recorded, and an inbox takes the answer"

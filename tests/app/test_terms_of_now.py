@@ -63,7 +63,7 @@ async def test_stricter_terms_hold_for_what_waits(stricter: str) -> None:
         await run.wait(20)
         again = await the_request(app)
         assert (effects, again.revision > first.revision) == ([], True)
-        assert "other terms now" in again.reason
+        assert "terms of its tool have changed" in again.reason
         if not deciders:
             return
         for decider in deciders:

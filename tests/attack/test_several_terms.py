@@ -190,7 +190,7 @@ async def test_a_result_in_the_tools_place_is_judged_by_the_newest_policy(now: P
         await world.still()
         assert world.paid == []
     [told] = tool_outputs(world.model.calls[-1]).values()
-    assert "does not count" in told
+    assert "is not valid" in told
     await world.kept()
 
 

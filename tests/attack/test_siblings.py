@@ -146,7 +146,7 @@ async def test_a_late_word_on_what_is_asked_again_is_refused_once() -> None:
     state = approve_all(await Runner.run(agent, "go"))
     later = state.live.clock() + 3_700_000
     state.live.clock = lambda: later
-    with pytest.raises(KeyturnError, match="ran out"):
+    with pytest.raises(KeyturnError, match="has expired"):
         await Runner.run(agent, state)
     result = await Runner.run(agent, state)
     assert (done, [item.tool_name for item in result.interruptions]) == (["bob"], ["pay"])

@@ -32,7 +32,7 @@ def own_key(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
 def test_it_starts_answers_and_is_left(tmp_path: Path) -> None:
     folder = tmp_path / "files"
     folder.mkdir()
-    typed = [(b"Say what is to be done", b"Hello there\r"), (b"wants to run", b"\x11")]
+    typed = [(b"Message the agent", b"Hello there\r"), (b"wants to run", b"\x11")]
     shown, code = at_a_terminal([*CHAT, "--root", str(folder)], *typed)
     assert code == 0
     assert "scripted, because no provider's key is set" in " ".join(shown.split())

@@ -45,7 +45,7 @@ def test_what_was_shown_must_be_named(here: Here, wait_for: Wait) -> None:
     assert here("reject", name, "--revision", "1", "--message", "no").code == 0
     late = here("approve", name, "--revision", "1")
     assert late.code == 1
-    assert "decided before: reject by ada" in late.err
+    assert "already decided: reject by ada" in late.err
 
 
 def test_an_id_is_named_by_its_beginning(here: Here, wait_for: Wait) -> None:

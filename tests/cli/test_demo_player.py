@@ -52,7 +52,7 @@ def test_a_key_that_is_empty_is_none(monkeypatch: pytest.MonkeyPatch) -> None:
 @pytest.mark.parametrize("prefix", list(PROVIDERS))
 def test_a_package_that_is_not_there_is_named_with_its_remedy(monkeypatch: pytest.MonkeyPatch, prefix: str) -> None:
     monkeypatch.setattr("keyturn.cli.demo_player.is_installed", lambda name: False)
-    with pytest.raises(UserError, match=rf"pip install 'keyturn\[{prefix}\]', or play .*--scripted"):
+    with pytest.raises(UserError, match=rf"pip install 'keyturn\[{prefix}\]', or run without a provider: .*--scripted"):
         Player.chosen(f"{prefix}:m").model()
     assert isinstance(Player.chosen(scripted=True).model(), ScriptedModel)
 

@@ -96,7 +96,7 @@ async def test_what_waits_in_a_restored_store_asks_anew(tmp_path: Path) -> None:
     assert str(await settle(journal)) == "1 open runs stopped; 0 calls in doubt, 1 ask anew"
     [after] = await journal.requests()
     assert (after.id, after.state) == (before.id, "open")
-    assert "brought back from a copy" in after.reason
+    assert "restored from a backup" in after.reason
     with pytest.raises(Conflict):
         await Inbox(journal).approve(before, by="ann", digest=before.digest)
     assert (await check(journal)).ok

@@ -53,7 +53,7 @@ def test_a_token_that_may_not_do_it_does_nothing(monkeypatch: pytest.MonkeyPatch
             (["send", run, "pay mallory"], "only read", "'run'"),
             (["send", run, "pay mallory"], runner, "acts for 'cyd'"),
             (["fork", run], runner, "acts for 'cyd'"),
-            (["run", "desk", "Pay.", "--requester", "cyd"], runner, "must be another user"),
+            (["run", "desk", "Pay.", "--requester", "cyd"], runner, "for themselves"),
             (["run", "desk", "Pay."], "only decide", "'run'"),
             (["users", "add", "eve"], "only read", "'people'"),
             (["users", "add", "eve"], "ben", ""),

@@ -80,7 +80,7 @@ def _invite(voice: DemoVoice, address: ListeningAddress, seated: Sequence[Seated
     voice.say("Or in a second terminal:")
     voice.screen.show(f"  {command()} inbox --journal {shlex.quote(journal_url())} --token-file {seated[0].token}")
     voice.say()
-    voice.say("Refunds require both approvers. More requests appear as you decide. Press Ctrl-C to stop.")
+    voice.say("Refunds require both of them. New requests follow. Press Ctrl-C to stop.")
     sys.stdout.flush()
     if there and _has_browser():
         with contextlib.suppress(webbrowser.Error):
