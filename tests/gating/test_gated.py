@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import copy
 import os
 import signal
 import subprocess
@@ -27,6 +28,7 @@ from keyturn.gating import (
     GatedFunction,
     decide_all,
 )
+from keyturn.gating.context import current
 from keyturn.journal.rows import RequestRow
 from keyturn.policies.rules import Policy, allow
 from tests.server.programs import Port
@@ -191,6 +193,22 @@ def test_a_run_that_is_repeated_joins_its_requests_and_a_second_call_asks_again(
     by_key = refund_of(desk, key=_order, name="keyed")
     assert by_key.ask("A1").id == by_key.ask("A1").id
     assert by_key.ask("A1").id != by_key.ask("A2").id
+
+
+def test_processes_that_were_forked_ask_for_their_own_calls(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A pool forks after the import: the refund of the same order in its second worker is another call."""
+    keys: list[str] = []
+    with Gated("memory://").context() as ours:
+        keys.append(ours.key("refund"))
+        for process in (os.getpid() + 1, os.getpid() + 2):
+            monkeypatch.setattr(os, "getpid", lambda process=process: process)
+            forked = copy.deepcopy(ours)
+            keys += [forked.key("refund"), forked.key("refund")]
+    assert len(set(keys)) == 5
+    assert current().process not in (None, os.getpid())  # which is what holds without any context
+    with Gated("memory://").context(run="job-42") as named:
+        monkeypatch.undo()
+        assert named.key("refund") == "job-42 refund 1"
 
 
 def test_errors_of_the_function_are_raised_and_recorded_without_their_words(desk: Desk) -> None:

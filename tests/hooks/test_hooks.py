@@ -9,6 +9,7 @@ import signal
 import subprocess
 import sys
 import threading
+import tomllib
 from collections.abc import Callable, Generator, Iterator
 from pathlib import Path
 from typing import Any
@@ -200,6 +201,38 @@ def test_what_is_no_call_and_what_fails_is_refused(desk: Desk) -> None:
             AskServer(url, "t")
 
 
+def test_what_a_server_answers_allows_the_call_that_was_asked_for_and_no_other() -> None:
+    """A proxy, a cache or a lying server answers 200: only a claim of this very call lets it run."""
+    asked: dict[str, Any] = {}
+
+    class Lying(AskServer):
+        def __init__(self, **claim: Any) -> None:
+            self.claim = claim
+
+        def post(self, path: str, body: dict[str, Any]) -> dict[str, Any]:
+            if path == "/asks":
+                asked.update(body)
+                return {**body, "id": "1", "status": "approved", "digest": "d"}
+            return {**asked, "status": "claimed", **self.claim} if path.endswith("/claim") else {}
+
+    host = host_named("claude-code")
+    for claim, allowed in (
+        ({}, True),
+        ({"status": "approved"}, False),
+        ({"status": None, "error": {"kind": "conflict"}}, False),
+        ({"key": "another call"}, False),
+        ({"tool": "Read"}, False),
+        ({"arguments": '{"command": "ls"}'}, False),
+        ({"arguments": '{"command": "ls"}', "edited": True}, True),
+        ({"arguments": '["ls"]', "edited": True}, False),
+    ):
+        made = answered(host, json.dumps(sent()), Lying(**claim), 5, signals=False)
+        assert ('"allow"' in made.stdout) == allowed, claim
+    codex = json.dumps(sent("codex", "PermissionRequest"))
+    edited = Lying(arguments='{"command": "ls"}', edited=True)
+    assert '"deny"' in answered(host_named("codex"), codex, edited, 5, signals=False).stdout
+
+
 def run_line(line: str, body: object, environment: dict[str, str]) -> subprocess.CompletedProcess[str]:
     return subprocess.run(
         ["bash", "-c", line],
@@ -277,6 +310,41 @@ def test_settings_of_agents_keep_all_that_is_not_ours(tmp_path: Path) -> None:
         path.unlink()
         uninstall(host, tmp_path)
         assert not path.exists()
+
+
+def test_settings_behind_a_link_beside_other_hooks_and_with_a_path_of_two_words(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    program = tmp_path / "my programs" / "keyturn"
+    monkeypatch.setattr(shutil, "which", lambda name: str(program) if name == "keyturn" else None)
+    host = host_named("claude-code")
+    kept = tmp_path / "dotfiles.json"
+    kept.write_text("{}")
+    path = tmp_path / host.config
+    path.parent.mkdir()
+    path.symlink_to(kept)
+    elsewhere = tmp_path / "elsewhere"  # a repository that is not trusted brings the name of a draft
+    elsewhere.write_text("mine")
+    path.with_name(f".{path.name}.keyturn").symlink_to(elsewhere)
+    install(host, tmp_path, 60, 'Bash|"W"')
+    install(host, tmp_path, 60, 'Bash|"W"')
+    assert path.is_symlink()
+    assert len(host.lines(kept.read_text())) == 2
+    assert elsewhere.read_text() == "mine"
+    settings = json.loads(kept.read_text())
+    settings["hooks"][PRE][0]["hooks"].append({"command": "mine"})
+    kept.write_text(json.dumps(settings))
+    uninstall(host, tmp_path)
+    assert json.loads(kept.read_text()) == {"hooks": {PRE: [{"matcher": 'Bash|"W"', "hooks": [{"command": "mine"}]}]}}
+    kept.write_bytes(b"\xff")
+    with pytest.raises(BadSettings):
+        install(host, tmp_path, 60, "")
+    text = host_named("codex").installed("", "/srv/\N{SNOWMAN}\N{GRINNING FACE}/keyturn hook codex", 60, 'Bash|"W"')
+    [hook] = tomllib.loads(text)["hooks"][PRE]
+    assert (hook["matcher"], hook["hooks"][0]["command"].partition(" ")[0]) == (
+        'Bash|"W"',
+        "/srv/\N{SNOWMAN}\N{GRINNING FACE}/keyturn",
+    )
 
 
 def test_the_command_installs_tells_and_tries(desk: Desk, tmp_path: Path) -> None:

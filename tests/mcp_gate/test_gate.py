@@ -25,6 +25,7 @@ SHOP = """
 import os, sys
 from mcp.server import MCPServer
 shop = MCPServer("shop", log_level="ERROR", instructions="Sells things.")
+assert "KEYTURN_TOKEN" not in os.environ, "the server behind the gate could claim what was approved"
 
 @shop.tool()
 def buy(item: str, count: int = 1) -> str:

@@ -55,6 +55,7 @@ async def _serve(arguments: argparse.Namespace, command: list[str], server: str,
     from ..client.client import AsyncClient
     from ..mcp_gate.proxy import McpGate
 
-    at: Any = arguments.http or StdioServerParameters(command=command[0], args=command[1:], env=dict(os.environ))
+    theirs = {name: value for name, value in os.environ.items() if name != "KEYTURN_TOKEN"}  # which is not theirs
+    at: Any = arguments.http or StdioServerParameters(command=command[0], args=command[1:], env=theirs)
     async with AsyncClient(server, token) as keyturn, Client(at) as up:
         await McpGate(up, keyturn.asks, hold=arguments.hold, ungated=arguments.ungated).serve()

@@ -86,17 +86,22 @@ def _token(arguments: argparse.Namespace) -> str:
 
 
 def _uninstall(arguments: argparse.Namespace) -> int:
+    from ..hooks.hooks_json import BadSettings
     from ..hooks.hosts import host_named
     from ..hooks.installing import uninstall
 
-    print(f"Hook removed: {uninstall(host_named(arguments.host), _home(arguments))}")
+    try:
+        path = uninstall(host_named(arguments.host), _home(arguments))
+    except (BadSettings, OSError) as error:
+        return _failed(str(error))
+    print(f"Hook removed: {path}")
     return 0
 
 
 def _status(arguments: argparse.Namespace) -> int:
     from ..hooks.hooks_json import BadSettings
     from ..hooks.hosts import host_named
-    from ..hooks.installing import NoPlace, place
+    from ..hooks.installing import NoPlace, place, settings_of
     from ..hooks.server import AskServer, ServerRefused
 
     code = 0
@@ -104,7 +109,7 @@ def _status(arguments: argparse.Namespace) -> int:
         host = host_named(name)
         path = _home(arguments) / host.config
         try:
-            lines = host.lines(path.read_text(encoding="utf-8")) if path.exists() else []
+            lines = host.lines(settings_of(path))
         except BadSettings as error:
             lines, code = [f"unreadable: {error}"], 1
         print(f"{host.title}: {'installed' if lines else 'not installed'} ({path})")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections import Counter
 from collections.abc import Generator
 from contextlib import contextmanager
@@ -17,6 +18,8 @@ from ..engine.run.new_ids import new_id
 class GatedRun:
     """Holds what `gated.context` was given, and how often each call was made within it.
 
+    `process` is the process whose run it is, where the run was given no name: a fork of it is another run.
+
     >>> context = GatedRun("job-42")
     >>> context.key("refund 5e1f"), context.key("refund 5e1f")
     ('job-42 refund 5e1f 1', 'job-42 refund 5e1f 2')
@@ -26,16 +29,20 @@ class GatedRun:
     requester: str | None = None
     wait: float | bool = True
     made: Counter[str] = field(default_factory=Counter[str])
+    process: int | None = None
 
     def key(self, call: str) -> str:
         """Return the key of a call: a run that is repeated asks for its calls by the same keys, in their order."""
+        if self.process is not None and self.process != os.getpid():
+            self.run, self.process = new_id(), os.getpid()
+            self.made.clear()
         self.made[call] += 1
         return f"{self.run} {call} {self.made[call]}"
 
 
 _here: ContextVar[GatedRun | None] = ContextVar("keyturn_gated", default=None)
 _verdict: ContextVar[str | None] = ContextVar("keyturn_decide_all", default=None)
-_process = GatedRun(new_id())
+_process = GatedRun(new_id(), process=os.getpid())
 
 
 def current() -> GatedRun:
@@ -55,7 +62,7 @@ def entered(run: str | None, requester: str | None, wait: float | bool) -> Gener
     A run that is repeated under the same name joins the requests that it made before. With `wait=False` a call that is
     pending raises `CallWaiting`; a number is how many seconds it waits first.
     """
-    made = GatedRun(run or new_id(), requester, wait)
+    made = GatedRun(run or new_id(), requester, wait, process=None if run else os.getpid())
     token = _here.set(made)
     try:
         yield made

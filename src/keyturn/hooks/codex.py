@@ -42,6 +42,11 @@ def _edits(event: str) -> bool:
     return event == "PreToolUse"
 
 
+def _quoted(text: str) -> str:
+    """Return a string of TOML, which has no halves of characters as JSON may."""
+    return json.dumps(text, ensure_ascii=False)
+
+
 def _installed(text: str, command: str, seconds: int, must: str) -> str:
     before, begin, rest = text.partition(_BEGIN)
     if begin:
@@ -51,11 +56,15 @@ def _installed(text: str, command: str, seconds: int, must: str) -> str:
         text = before.rstrip("\n") + after
     if not command:
         return text.strip("\n") + "\n" if text.strip() else ""
-    matcher = f"matcher = {json.dumps(must)}\n" if must else ""
+    matcher = f"matcher = {_quoted(must)}\n" if must else ""
     lines = [_BEGIN]
     for event in _EVENTS:
         lines += [f"[[hooks.{event}]]", *([matcher.rstrip()] if matcher and event == "PreToolUse" else [])]
-        lines += [f"[[hooks.{event}.hooks]]", 'type = "command"', f"command = {json.dumps(command)}"]
+        lines += [
+            f"[[hooks.{event}.hooks]]",
+            'type = "command"',
+            f"command = {json.dumps(command, ensure_ascii=False)}",
+        ]
         lines += [f"timeout = {seconds}"]
     return "\n".join([*([text.rstrip("\n"), ""] if text.strip() else []), *lines, _END]) + "\n"
 

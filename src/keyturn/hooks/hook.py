@@ -20,6 +20,8 @@ from .server import AskServer, ServerRefused
 
 _STEP = 5.0
 _PAUSE = 1.0
+#: How many seconds after a decision was due the hook ends itself, and again until it is at an end.
+_GRACE = 10.0
 _LATE = "no decision was made in time"
 
 
@@ -39,12 +41,15 @@ def answered(host: HookHost, text: str, server: AskServer, wait: float, *, signa
         if call is None:
             return _refused("this hook decides about tool calls, and was sent something else")
         if signals:
-            end_on_signals()
+            end_on_signals(wait + _GRACE)
         return _decided(host, call, _Request(host, call, server, wait))
     except Exception as error:  # a hook that fails lets the call run, in every agent there is
         words = str(error) if isinstance(error, ServerRefused) else type(error).__name__
         reason = f"not approved: {words}"
         return _refused(reason) if call is None else host.deny(call, reason)
+    finally:
+        if signals:
+            signal.setitimer(signal.ITIMER_REAL, 0)
 
 
 def _refused(reason: str) -> HookAnswer:
@@ -56,7 +61,9 @@ def _decided(host: HookHost, call: HookCall, request: _Request) -> HookAnswer:
     if state["status"] == "approved":
         claim = request.claimed()
         edited: Any = json.loads(claim["arguments"]) if claim["edited"] else None
-        return host.allow(call, edited)
+        if edited is not None and not (isinstance(edited, dict) and host.edits(call.event)):
+            return host.deny(call, "the arguments were edited to what this agent cannot be given")
+        return host.allow(call, cast("dict[str, Any] | None", edited))
     if state["status"] == "answered":
         return host.deny(call, f"a person answered in the tool's place: {json.dumps(state['result'])}")
     why = state.get("note") or state.get("reason") or {"pending": _LATE, "expired": _LATE}.get(state["status"], "")
@@ -72,7 +79,8 @@ class _Request:
         self._ends = time.monotonic() + wait
         self._parent = os.getppid()
         self._name = f"{os.getpid()} {time.time_ns()}"
-        self._state: Mapping[str, Any] = server.post("/asks", _ask_of(host, call, wait))
+        self._asked = _ask_of(host, call, wait)
+        self._state: Mapping[str, Any] = server.post("/asks", self._asked)
 
     def outcome(self) -> Mapping[str, Any]:
         """Return the request once it is decided; one for which there was no decision in time is withdrawn."""
@@ -104,6 +112,9 @@ class _Request:
         """Claim the call: it is released to the agent, which does not report what came of it."""
         path = f"/asks/{self._state['id']}"
         made = _filled(self._server.post(f"{path}/claim", {"digest": self._state["digest"], "name": self._name}))
+        same = "key", "tool", *(() if made["edited"] else ("arguments",))
+        if made.get("status") != "claimed" or any(made.get(name) != self._asked[name] for name in same):
+            raise ServerRefused("the server's answer is not a claim of this call")
         words = "released to the agent, which does not report its outcome"
         self._server.post(f"{path}/outcome", {"name": self._name, "outcome": "succeeded", "result": words})
         return made
@@ -122,7 +133,7 @@ def _ask_of(host: HookHost, call: HookCall, wait: float) -> dict[str, Any]:
     name = call.name or str(time.time_ns())
     return {
         "key": f"{host.name} {call.session} {name} {call.event}"[:200],
-        "tool": call.tool[:200],
+        "tool": call.tool,
         "server": host.name,
         "arguments": json.dumps(call.arguments, ensure_ascii=False),
         "context": {
@@ -133,11 +144,12 @@ def _ask_of(host: HookHost, call: HookCall, wait: float) -> dict[str, Any]:
     }  # fmt: skip
 
 
-def end_on_signals() -> None:
-    """Let signals that end the hook withdraw its request first."""
+def end_on_signals(seconds: float) -> None:
+    """Let signals that end the hook withdraw its request first, and end it after so long whatever its server does."""
 
     def end(number: int, _frame: object) -> None:
         raise HookEnded(f"signal {number}")
 
-    for each in (signal.SIGTERM, signal.SIGHUP, signal.SIGINT):
+    for each in (signal.SIGTERM, signal.SIGHUP, signal.SIGINT, signal.SIGALRM):
         signal.signal(each, end)
+    signal.setitimer(signal.ITIMER_REAL, max(seconds, _GRACE), _PAUSE)

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import json
+import re
 from typing import Any, cast
 
-#: What names a hook of ours in a command line.
-MARK = "keyturn"
+_OURS = re.compile(r"""keyturn['"]? hook """)
 
 
 class BadSettings(ValueError):
@@ -28,8 +28,9 @@ def with_hooks(text: str, wanted: dict[str, list[dict[str, Any]]]) -> str:
     for event, groups in cast("dict[str, Any]", hooks).items():
         if not isinstance(groups, list):
             raise BadSettings(f"its hooks of {event} are no list")
-        if others := [group for group in cast("list[Any]", groups) if not _is_ours(group)]:
-            kept[event] = others
+        others = [_without_ours(group) for group in cast("list[Any]", groups)]
+        if any(group is not None for group in others):
+            kept[event] = [group for group in others if group is not None]
     for event, groups in wanted.items():
         kept[event] = [*kept.get(event, []), *groups]
     if kept:
@@ -45,18 +46,26 @@ def command_lines(text: str) -> list[str]:
     found: list[str] = []
     for event, groups in (cast("dict[str, Any]", hooks) if isinstance(hooks, dict) else {}).items():
         for group in cast("list[Any]", groups) if isinstance(groups, list) else []:
-            found += [f"{event}: {command}" for command in _commands(group) if _is_ours(group)]
+            found += [f"{event}: {command}" for command in map(_command, _hooks(group)) if _OURS.search(command)]
     return found
 
 
-def _is_ours(group: object) -> bool:
-    return any(f"{MARK} hook " in command for command in _commands(group))
+def _without_ours(group: Any) -> Any:
+    """Return a group without the hooks of ours; None where it had no other."""
+    hooks = _hooks(group)
+    others = [hook for hook in hooks if not _OURS.search(_command(hook))]
+    if len(others) == len(hooks):
+        return group
+    return {**group, "hooks": others} if others else None
 
 
-def _commands(group: object) -> list[str]:
+def _hooks(group: object) -> list[Any]:
     hooks: Any = cast("dict[str, Any]", group).get("hooks", []) if isinstance(group, dict) else []
-    listed = cast("list[Any]", hooks) if isinstance(hooks, list) else []
-    return [str(cast("dict[str, Any]", hook).get("command", "")) for hook in listed if isinstance(hook, dict)]
+    return cast("list[Any]", hooks) if isinstance(hooks, list) else []
+
+
+def _command(hook: object) -> str:
+    return str(cast("dict[str, Any]", hook).get("command", "")) if isinstance(hook, dict) else ""
 
 
 def _object(text: str) -> dict[str, Any]:

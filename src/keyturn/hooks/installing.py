@@ -7,9 +7,11 @@ import os
 import shlex
 import shutil
 import sys
+import tempfile
 from pathlib import Path
 from typing import Any, cast
 
+from .hooks_json import BadSettings
 from .host import HookHost
 
 #: How many seconds after a decision was due the wrapper ends the hook, and the agent ends the wrapper.
@@ -45,10 +47,18 @@ def uninstall(host: HookHost, home: Path) -> Path:
 def _changed(host: HookHost, home: Path, command: str, seconds: int, must: str) -> Path:
     path = home / host.config
     there = path.exists()
-    text = path.read_text(encoding="utf-8") if there else ""
+    text = settings_of(path)
     if there or command:
         _written(path, host.installed(text, command, seconds, must), path.stat().st_mode & 0o777 if there else 0o600)
     return path
+
+
+def settings_of(path: Path) -> str:
+    """Return the text of a settings file; "" where there is none."""
+    try:
+        return path.read_text(encoding="utf-8") if path.exists() else ""
+    except UnicodeDecodeError:
+        raise BadSettings("it is not UTF-8") from None
 
 
 def place_file() -> Path:
@@ -77,9 +87,15 @@ def place() -> tuple[str, str]:
 
 
 def _written(path: Path, text: str, mode: int) -> None:
-    """Write a file whole or not at all."""
+    """Write a file whole or not at all; a link to it stays a link."""
     path.parent.mkdir(parents=True, exist_ok=True)
-    beside = path.with_name(f".{path.name}.keyturn")
-    with os.fdopen(os.open(beside, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, mode), "w", encoding="utf-8") as stream:
-        stream.write(text)
-    beside.replace(path)
+    there = Path(os.path.realpath(path))
+    number, draft = tempfile.mkstemp(prefix=f".{there.name}.", dir=there.parent)
+    try:
+        with os.fdopen(number, "w", encoding="utf-8") as stream:
+            os.fchmod(number, mode)
+            stream.write(text)
+        os.replace(draft, there)
+    except BaseException:
+        os.unlink(draft)
+        raise
