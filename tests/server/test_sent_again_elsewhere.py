@@ -119,7 +119,7 @@ async def test_a_name_of_a_change_is_forgotten_after_a_day_and_is_for_one_change
     await people.start("ada")
     await people.once("retry-7", "add ben").add("ben", by="ada")
     await people.once("retry-7", "add ben").add("ben", by="ada")
-    with pytest.raises(Conflict, match="another command used this name"):
+    with pytest.raises(Conflict, match="something else was done under this name"):
         await people.once("retry-7", "add eve").add("eve", by="ada")
     with pytest.raises(UserError):
         people.once("\ud800")

@@ -106,7 +106,7 @@ async def test_others_say_whether_it_was_right_in_a_question_of_its_own() -> Non
             assert (await ada.see(f"/requests/{review.id}/{part}")).status_code in (404, 422), part
         assert (await ada.decide(review.id, "wrong", note="no invoice")).status_code == 303
         done = (await ada.see(f"/requests/{review.id}")).text
-        assert "Said to be wrong" in done
+        assert "Reviewed as wrong" in done
         assert "no invoice" in done
         late = await ada.decide(review.id, "right", digest=review.digest, revision="1")
         assert (late.status_code, "ada" in late.text) == (409, True)

@@ -95,7 +95,7 @@ def vote_withdrawn(run: Run, event: ev.VoteWithdrawn) -> None:
     """Drop a vote; a confirmation goes with the votes that rested on it."""
     made = event.decision
     if event.once:
-        run.named[event.once] = digest(["withdraw", made.call, made.note])
+        owned(run, "named")[event.once] = digest(["withdraw", made.call, made.note])
     call = run.calls[made.call]
     if not _of_this_asking(run, call, made.digest):
         return
