@@ -282,3 +282,23 @@ async def test_the_client_asks_with_the_words_of_the_app() -> None:
             assert (await ci.asks.report(state.id, "job", "succeeded", "done")).result == "done"
             with pytest.raises(Conflict):
                 await ci.asks.ask(refund(arguments="{}"), requester="cyd")
+
+
+async def test_what_is_secret_is_shown_nowhere_and_the_caller_gets_it() -> None:
+    text = '{"order": "A1", "card": "4929-SECRET"}'
+    async with office() as app:
+        await peopled(app)
+        asked = await app.asks.ask(refund(arguments=text, secrets=("card",)), account="ci")
+        row = await pending(app, asked)
+        assert "SECRET" not in row.body
+        transport = httpx2.ASGITransport(app=app.asgi())
+        token = await app.people.issue_token("ada", ["read", "decide"], by="ada")
+        async with AsyncClient("http://localhost", token, transport=transport) as client:
+            detail = await client.inbox.detail(row.id)
+            lines = [line async for line in client.events(asked.id, words=True, follow=False)]
+        for shown in (detail, lines):
+            assert "SECRET" not in str(shown)
+        assert "ci requests approval to run refund." in str(detail)
+        await app.inbox.approve(row, by="ben")
+        state = await app.asks.wait(asked.id, 30, account="ci")
+        assert (await app.asks.claim(state.id, state.digest, "job", account="ci")).arguments == text

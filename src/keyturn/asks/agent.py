@@ -8,8 +8,6 @@ from __future__ import annotations
 from collections.abc import AsyncIterator, Mapping
 from typing import Any, cast
 
-import msgspec
-
 from ..agents.agent import Agent
 from ..agents.context import RunContextWrapper
 from ..core.digest import canonical
@@ -27,12 +25,10 @@ _ALONE = "an ExternalAgent runs what external callers ask: use App.asks, the API
 
 def asked_in(items: object) -> Ask:
     """Return what the input of a run asks."""
-    given = cast("list[Any]", items) if isinstance(items, list) else []
-    first: Any = given[0] if given else {}
-    try:
-        return msgspec.json.decode(first["content"], type=AskedBy).ask
-    except (KeyError, TypeError, msgspec.MsgspecError):
-        raise UserError(_ALONE) from None
+    asked = AskedBy.read(items)
+    if asked is None:
+        raise UserError(_ALONE)
+    return asked.ask
 
 
 class ExternalTool(Tool):

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from datetime import datetime
-from typing import Any, Literal
+from typing import Any, Literal, cast
 
 import msgspec
 
@@ -20,6 +20,7 @@ Status = Literal[
 ]  # fmt: skip
 #: The states of a request that nothing changes any more.
 ENDED = frozenset({"succeeded", "failed", "answered", "rejected", "expired", "withdrawn", "not_run"})
+_CALL = "external_call"
 Outcome = Literal["succeeded", "failed", "unknown"]
 
 
@@ -63,10 +64,40 @@ class Ask(msgspec.Struct, frozen=True, omit_defaults=True, kw_only=True, forbid_
 
 
 class AskedBy(msgspec.Struct, frozen=True, omit_defaults=True, forbid_unknown_fields=True):
-    """Holds a request as its run was given it: what is asked, and by which account."""
+    """Holds a request as its run was given it: what is asked, and by which account.
+
+    A run is given it as a call, so that it is shown as calls are: without the arguments that are secret.
+
+    >>> asked = AskedBy(Ask(key="order-7", tool="refund", secrets=("card",)), "ci")
+    >>> AskedBy.read(asked.input()) == asked
+    True
+    """
 
     ask: Ask
     account: str = ""
+
+    def input(self) -> list[dict[str, Any]]:
+        """Return the input of the run: words for people, and the call."""
+        ask: dict[str, Any] = msgspec.json.decode(msgspec.json.encode(self.ask))
+        call = {"type": _CALL, "call_id": self.ask.key, "name": ask.pop("tool"), "arguments": self.ask.arguments}
+        ask.pop("arguments", None)
+        secrets = ask.pop("secrets", [])
+        words = f"{self.account or 'A program'} requests approval to run {self.ask.tool}."
+        return [{"role": "user", "content": words}, {**call, "secrets": secrets, "asked": ask, "account": self.account}]
+
+    @classmethod
+    def read(cls, given: object) -> AskedBy | None:
+        """Return what the input of a run asks; None for a run of another kind."""
+        items = cast("list[Any]", given) if isinstance(given, list) else []
+        call: Any = items[1] if len(items) > 1 else None
+        if not isinstance(call, dict) or cast("dict[str, Any]", call).get("type") != _CALL:
+            return None
+        told = cast("dict[str, Any]", call)
+        ask = {**told["asked"], "tool": told["name"], "arguments": told["arguments"], "secrets": told["secrets"]}
+        try:
+            return msgspec.convert({"ask": ask, "account": told["account"]}, cls)
+        except msgspec.ValidationError:
+            return None
 
 
 @immutable

@@ -74,10 +74,9 @@ class AskService:
         Raises `Conflict` where the key was used for another call. `agent` names the `ExternalAgent` of the app, where
         it has several.
         """
-        document = msgspec.json.encode(AskedBy(ask, account)).decode()
-        run = await self._host.start(
-            self._agent(agent), document, requester=requester, once=f"ask {account} {plain_text(ask.key, 'key')}"
-        )
+        once = f"ask {account} {plain_text(ask.key, 'key')}"
+        given = AskedBy(ask, account).input()
+        run = await self._host.start(self._agent(agent), given, requester=requester, once=once)
         return await self.get(run.id, account=account)
 
     def _agent(self, name: str | None) -> str:

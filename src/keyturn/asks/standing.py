@@ -35,11 +35,10 @@ _ENDS: dict[str, Status] = {
 
 def asked_by(log: Log) -> AskedBy:
     """Return what a run was asked, and by which account; `RunMissing` for a run of another kind."""
-    given = log.run.input
-    try:
-        return msgspec.json.decode(given if isinstance(given, str) else "", type=AskedBy)
-    except msgspec.MsgspecError:
-        raise RunMissing(log.run.id) from None
+    asked = AskedBy.read(log.run.input)
+    if asked is None:
+        raise RunMissing(log.run.id)
+    return asked
 
 
 def state_of(log: Log) -> AskState:

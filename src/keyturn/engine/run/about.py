@@ -64,4 +64,7 @@ def secrets_of(agents: Iterable[Any], given: str | list[Any]) -> dict[str, Any]:
         for name in {tool.name, tool.name if tool.call_field else tool.call_type}:
             if tool.secrets or name in called:
                 known.setdefault(name, set()).update(tool.secrets)
+    for item in items:
+        if is_call(item) and isinstance(own := item.get(SECRETS), list):  # of an external caller, which says it itself
+            known.setdefault(tool_key(item), set()).update(map(str, cast("list[Any]", own)))
     return {SECRETS: {name: sorted(known[name]) for name in sorted(known)}} if known else {}
