@@ -396,7 +396,7 @@ async def test_a_login_ends_with_its_token(journal: Any) -> None:
         request = await desk.waiting()
         await people.revoke_token(token, by="ada")
         for stale in (login, Login("bob", token="none"), login._replace(scopes=("decide", "people"))):
-            with pytest.raises(NotAllowed, match="not good"):
+            with pytest.raises(NotAllowed, match="no longer valid"):
                 await desk.app.inbox.approve(request, by=stale)
     assert desk.paid == []
 

@@ -73,7 +73,7 @@ def test_a_run_is_cancelled_without_script_and_by_keys_alone(busy: Busy) -> None
     page = busy.window((1280, 860), java_script_enabled=False)
     where = f"{busy.served.url}/runs/{busy.runs['keeper']}"
     page.goto(where)
-    page.locator("summary", has_text="Cancel it").focus()
+    page.locator("summary", has_text="Cancel the run").focus()
     page.keyboard.press("Enter")
     page.keyboard.press("Tab")
     page.keyboard.type("not today")
