@@ -102,7 +102,9 @@ async def test_whoever_writes_an_address_on_their_own_page_is_sent_its_code(own_
     await bob.post("/enter", {"link": await door.people.make_link("bob", by="ada")})
     await bob.send("/people/bob", do="address", channel="mail", address="bob@example.org")
     assert [told.to.address for told in mail.told] == ["bob@example.org"]
-    assert "set it here to confirm it" not in (await bob.get("/people/bob")).text
+    page = (await bob.get("/people/bob")).text
+    assert "enter the code that was sent there under My account" in page
+    assert "set it again to confirm it" not in page
 
 
 async def test_the_code_of_an_address_that_another_server_set_meanwhile_is_sent_to_no_other(
