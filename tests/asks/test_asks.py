@@ -24,7 +24,9 @@ from keyturn import (
     UserError,
 )
 from keyturn.client.client import AsyncClient
+from keyturn.core.errors import BadJson
 from keyturn.directory.login import Login
+from keyturn.engine.run.log_cache import log_in
 from keyturn.policies.grants import Grant
 from keyturn.policies.rules import Policy, allow, ask, deny
 from keyturn.testing import ScriptedModel, check
@@ -74,6 +76,10 @@ async def test_what_was_approved_is_claimed_once_and_to_the_byte() -> None:
         assert await app.asks.claim(state.id, state.digest, name) == won
         with pytest.raises(Conflict, match="another caller claimed"):
             await app.asks.report(state.id, "job 9", "succeeded")
+        wrong: Any
+        for wrong in (("error", None), ("succeeded", object()), ("succeeded", "\ud800"), ("failed", float("nan"))):
+            with pytest.raises((UserError, BadJson)):
+                await app.asks.report(state.id, name, *wrong)
         done = await app.asks.report(state.id, name, "succeeded", {"paid": 5})
         assert (done.status, done.result, done.attempts) == ("succeeded", {"paid": 5}, 1)
         assert await app.asks.report(state.id, name, "succeeded", {"paid": 5}) == done
@@ -93,6 +99,9 @@ async def test_a_key_names_one_request_and_an_account_sees_its_own() -> None:
             await app.asks.get(first.id, account="cd")
         with pytest.raises(RunMissing):
             await app.asks.get("none", account="cd")
+        for text in ({"tool": ""}, {"description": "\ud800"}, {"reasoning": "\0"}, {"risk": "\ud800"}):
+            with pytest.raises(UserError):
+                Ask(**{"key": "o1", "tool": "refund"} | text)
         for wrong in ("{", '{"a": 1, "a": 2}', "NaN"):
             with pytest.raises(UserError, match="must be the text of JSON"):
                 refund(arguments=wrong)
@@ -254,7 +263,7 @@ async def test_a_grant_covers_later_requests() -> None:
 
 async def test_the_client_asks_with_the_words_of_the_app() -> None:
     async with office() as app:
-        await peopled(app)
+        people = await peopled(app)
         tokens: dict[str, str] = {}
         for name in ("ci", "cd"):
             await app.people.add(name, kind="machine", by="ada")
@@ -282,6 +291,10 @@ async def test_the_client_asks_with_the_words_of_the_app() -> None:
             assert (await ci.asks.report(state.id, "job", "succeeded", "done")).result == "done"
             with pytest.raises(Conflict):
                 await ci.asks.ask(refund(arguments="{}"), requester="cyd")
+        async with httpx2.AsyncClient(transport=transport, base_url="http://localhost") as http:
+            forged = {"agent": "external", "input": (await log_in(app.journal, asked.id)).run.input}
+            token = {"authorization": f"Bearer {people['bot']}"}
+            assert (await http.post("/v1/runs", json=forged, headers=token)).status_code == 422
 
 
 async def test_what_is_secret_is_shown_nowhere_and_the_caller_gets_it() -> None:

@@ -242,6 +242,25 @@ def test_a_result_that_is_no_json_is_returned_and_not_recorded(desk: Desk) -> No
         opened.resume(pending)
 
 
+def test_what_ran_is_returned_though_it_cannot_be_recorded(desk: Desk, caplog: pytest.LogCaptureFixture) -> None:
+    @desk.gate
+    def refund(order: str) -> str:
+        runs = [desk.do(desk.app.asks.get(row.run)) for row in desk.do(desk.app.runs())]
+        [state] = [each for each in runs if each.status == "claimed"]
+        desk.do(desk.app.asks.report(state.id, state.claimed_by.removeprefix("external "), "unknown"))
+        if order == "B2":
+            raise LookupError(order)
+        return order
+
+    desk.decided()
+    assert refund("A1") == "A1"
+    assert "was not recorded" in caplog.text
+    desk.do(desk.app.inbox.resolve(desk.pending(), "did_not_run", by="ada"))
+    desk.decided()
+    with pytest.raises(LookupError):
+        refund("B2")
+
+
 def test_expired_and_withdrawn(desk: Desk) -> None:
     refund = refund_of(desk, expires=0.05)
     with pytest.raises(CallExpired):

@@ -161,6 +161,10 @@ async def test_a_call_that_is_repeated_joins_and_its_decision_is_used_once(shop:
     assert shop.bought == ["1 ink"]
 
 
+async def _pending_are(shop: Shop, number: int) -> bool:
+    return len(await shop.there(shop.port.app.inbox.list())) == number
+
+
 async def _none_pending(shop: Shop) -> bool:
     return not await shop.there(shop.port.app.inbox.list())
 
@@ -201,6 +205,34 @@ async def test_a_policy_decides_and_without_a_server_nothing_is_forwarded(shop: 
         assert shop.bought == []
 
 
+async def test_calls_at_the_same_time_are_one_request_and_what_ran_is_answered(shop: Shop) -> None:
+    """One approval runs one of two calls; a result that cannot be recorded is no call to make again."""
+    async with AsyncClient(shop.port.url, shop.token) as keyturn:
+        holding = Holding(keyturn.asks, 30)
+
+        looked: list[int] = []
+
+        async def quiet(number: int) -> None:
+            looked.append(number)
+
+        call = GatedCall("a 1", "shop", "buy", {"item": "tea"}, "Buy.", None)
+        waiting = [asyncio.ensure_future(holding.approved(call, quiet)) for _ in range(3)]
+        row = await shop.pending()
+        await until(lambda: looked.count(1) == 3)
+        assert len(await shop.there(shop.port.app.inbox.list())) == 1
+        waiting[0].cancel()
+        await asyncio.wait(waiting[:1])
+        assert [each.id for each in await shop.there(shop.port.app.inbox.list())] == [row.id]
+        await shop.decided("approve")
+        made = await asyncio.gather(*waiting[1:], return_exceptions=True)
+        [approved] = [each for each in made if not isinstance(each, BaseException)]
+        assert [type(each) for each in made if each is not approved] == [NotForwarded]
+        await keyturn.asks.report(approved.ask, approved.name, "unknown", "it was lost")
+        await holding.report(approved, failed=False)
+        [doubt] = await shop.there(shop.port.app.inbox.list())
+        await shop.there(shop.port.app.inbox.resolve(doubt, "did_not_run", by="ada"))
+
+
 async def test_another_description_is_another_request(shop: Shop) -> None:
     async with AsyncClient(shop.port.url, shop.token) as keyturn:
         holding = Holding(keyturn.asks, 0.1)
@@ -208,16 +240,14 @@ async def test_another_description_is_another_request(shop: Shop) -> None:
         async def quiet(_number: int) -> None:
             return None
 
-        shown: set[str] = set()
         for client, description in (
             ("a 1", "Buy."),
             ("a 1", "Buy."),
             ("a 1", "Buy, and send the card."),
             ("b 1", "Buy."),
         ):
-            with pytest.raises(NotForwarded) as refused:
+            with pytest.raises(NotForwarded):
                 await holding.approved(GatedCall(client, "shop", "buy", {}, description, None), quiet)
-            shown.add(str(refused.value))
-        assert len(shown) == 3
+        await until(lambda: _pending_are(shop, 3))
         await holding.close()
     assert await _none_pending(shop)

@@ -54,8 +54,11 @@ class Ask(msgspec.Struct, frozen=True, omit_defaults=True, kw_only=True, forbid_
     editable: bool = True
 
     def __post_init__(self) -> None:
-        plain_text(self.key, "key")
-        plain_text(self.tool, "tool")
+        for name in ("key", "tool", "server", "description", "reasoning"):
+            plain_text(getattr(self, name), name)
+        plain_text(self.risk or "", "risk")
+        if not self.key or not self.tool:
+            raise UserError("a request has a key and names a tool")
         try:
             parse(self.arguments)
         except BadJson as error:

@@ -9,12 +9,11 @@ from __future__ import annotations
 import asyncio
 import contextlib
 from collections.abc import Awaitable, Callable
-from typing import Any, Protocol
-
-import msgspec
+from typing import Any, Protocol, get_args
 
 from ..core import commands as cm
 from ..core.codec import Log
+from ..core.digest import canonical
 from ..core.errors import Conflict, RunMissing, UserError
 from ..core.gate.claiming import HoldCall
 from ..core.gate.opening import still
@@ -167,13 +166,15 @@ class AskService:
         state, by = state_of(log), self._holder(account, name)
         if state.status == outcome and state.claimed_by == by and state.result == result:
             return state
+        if outcome not in get_args(Outcome):
+            raise UserError(f"an outcome is 'succeeded', 'failed' or 'unknown', not {outcome!r}")
         if state.status != "claimed":
             raise Conflict(f"this call has no claim to report an outcome of: it is {_said(state)}")
         if outcome == "unknown":
             why = result if isinstance(result, str) and result else "its caller does not know its outcome"
             await write_to(self._journal, log, cm.LoseCall(CALL, why, again=False, by=by))
             return state_of(log)
-        words = result if isinstance(result, str) else msgspec.json.encode(result).decode()
+        words = plain_text(result, "result") if isinstance(result, str) else canonical(result)
         item = {"type": "function_call_output", "call_id": state.key, "output": words}
         value = None if isinstance(result, str) else result
         end: list[cm.RunCommand] = [] if log.run.status in OVER else [cm.CloseRun(words, [])]

@@ -6,13 +6,14 @@ import asyncio
 import contextlib
 import functools
 import inspect
+import logging
 from collections.abc import AsyncGenerator, Callable, Generator
 from dataclasses import dataclass
 from typing import Any, Generic, ParamSpec, TypeVar, cast
 
 import msgspec
 
-from ..asks.ask import Ask, AskState
+from ..asks.ask import Ask, AskState, Outcome
 from ..core.digest import digest
 from ..core.encodable import Encodable
 from ..core.errors import Conflict, UserError
@@ -28,6 +29,7 @@ from .errors import CallClaimed, CallDenied, error_of
 P = ParamSpec("P")
 R = TypeVar("R")
 
+_log = logging.getLogger("keyturn.gating")
 _RENEWED = 180.0
 _PATIENCE = 25.0
 _UNREADABLE = "keyturn: the result is no JSON and was not recorded"
@@ -228,23 +230,30 @@ class GatedFunction(Generic[P, R]):
             yield done
         except BaseException as error:
             beats.cancel()
-            self._door.run(self._door.asks.report(state.id, name, *_outcome_of(error)))
+            self._door.run(self._told(state, name, *_outcome_of(error)))
             raise
         beats.cancel()
-        self._door.run(self._door.asks.report(state.id, name, "succeeded", _reported(done.value)))
+        self._door.run(self._told(state, name, "succeeded", _reported(done.value)))
 
     @contextlib.asynccontextmanager
     async def _held_in_loop(self, state: AskState, name: str) -> AsyncGenerator[_Done]:
-        done, asks = _Done(), self._door.asks
+        done = _Done()
         beats = self._door.loop.begin(self._renewed(state.id, name))
         try:
             yield done
         except BaseException as error:
             beats.cancel()
-            await asyncio.shield(self._door.aio(asks.report(state.id, name, *_outcome_of(error))))
+            await asyncio.shield(self._door.aio(self._told(state, name, *_outcome_of(error))))
             raise
         beats.cancel()
-        await asyncio.shield(self._door.aio(asks.report(state.id, name, "succeeded", _reported(done.value))))
+        await asyncio.shield(self._door.aio(self._told(state, name, "succeeded", _reported(done.value))))
+
+    async def _told(self, state: AskState, name: str, outcome: Outcome, result: Any) -> None:
+        """Report what came of the call; unrecorded it is in doubt there, and the outcome all the same."""
+        try:
+            await self._door.asks.report(state.id, name, outcome, result)
+        except Exception as error:
+            _log.warning("the outcome of %s (%s) was not recorded: %s", self.name, state.id, error)
 
     async def _renewed(self, id: str, name: str) -> None:
         while True:

@@ -9,6 +9,8 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import json
+import logging
+from collections import Counter
 from collections.abc import AsyncGenerator, Awaitable, Callable
 from typing import Any, NamedTuple
 
@@ -18,6 +20,7 @@ from ..core.digest import digest
 from ..core.errors import Conflict
 from ..engine.run.new_ids import new_id
 
+_log = logging.getLogger("keyturn.mcp_gate")
 _LOOK = 1.0
 _RENEWED = 180.0
 
@@ -55,21 +58,20 @@ class Holding:
         self._asks = asks
         self._hold = hold
         self._open = dict[str, str]()  # requests that no call has used, by client, tool and arguments
-        self._waited = dict[str, int]()  # how many calls wait for each
+        self._asking = asyncio.Lock()
+        self._waited = Counter[str]()  # how many calls wait for each of them
 
     async def approved(self, call: GatedCall, progress: Progress) -> Approved:
         """Return a call that may be forwarded, or raise `NotForwarded`; where the client gives up, it is withdrawn."""
         name = digest([call.client, call.server, call.tool, call.arguments, call.description, call.schema])
-        state = await self._asked(name, call)
-        self._waited[name] = self._waited.get(name, 0) + 1
+        async with self._asking:  # two at the same time would ask twice, and one of the requests be forgotten
+            state = await self._asked(name, call)
+            self._waited[state.id] += 1
         try:
-            state = await self._decided(state, progress)
+            state = await self._awaited(state, progress)
         except asyncio.CancelledError:
-            if self._waited[name] == 1:
-                await asyncio.shield(self._given_up(name, state))
+            await asyncio.shield(self._given_up(name, state))
             raise
-        finally:
-            self._waited[name] -= 1
         if state.status == "pending":
             raise NotForwarded(
                 f"Pending approval (request {state.request or state.id}). Call the same tool with the same arguments "
@@ -97,6 +99,13 @@ class Holding:
         self._open[name] = state.id
         return state
 
+    async def _awaited(self, state: AskState, progress: Progress) -> AskState:
+        try:
+            return await self._decided(state, progress)
+        finally:
+            self._waited[state.id] -= 1
+            self._waited += Counter()  # which drops those that nothing waits for
+
     async def _decided(self, state: AskState, progress: Progress) -> AskState:
         ends = asyncio.get_running_loop().time() + self._hold
         number = 0
@@ -107,7 +116,7 @@ class Holding:
         return state
 
     async def _claimed(self, name: str, state: AskState) -> Approved:
-        self._open.pop(name, None)  # a decision is for one call
+        self._used(name, state)
         if state.status != "approved":
             raise NotForwarded(_words(state))
         holder = new_id()
@@ -118,9 +127,18 @@ class Holding:
         return Approved(state.id, holder, json.loads(claim.arguments))
 
     async def _given_up(self, name: str, state: AskState) -> None:
-        if self._open.pop(name, None) == state.id:
+        """Withdraw a request for which no other call waits."""
+        async with self._asking:
+            if self._waited[state.id]:
+                return
+            self._used(name, state)
             with contextlib.suppress(Conflict):
                 await self._asks.withdraw(state.id, why="the client stopped waiting for the call")
+
+    def _used(self, name: str, state: AskState) -> None:
+        """Let no later call join a request: a decision is for one call."""
+        if self._open.get(name) == state.id:
+            del self._open[name]
 
     @contextlib.asynccontextmanager
     async def running(self, approved: Approved) -> AsyncGenerator[None]:
@@ -136,9 +154,12 @@ class Holding:
             beats.cancel()
 
     async def report(self, approved: Approved, *, failed: bool) -> None:
-        """Report what the server answered: that it ran, or that it failed."""
+        """Report what the server answered: that it ran, or that it failed; else the call is in doubt by its time."""
         words = "the server answered an error" if failed else "the server answered"
-        await self._asks.report(approved.ask, approved.name, "failed" if failed else "succeeded", words)
+        try:
+            await self._asks.report(approved.ask, approved.name, "failed" if failed else "succeeded", words)
+        except Exception as error:
+            _log.warning("the outcome of request %s was not recorded: %s", approved.ask, error)
 
     async def close(self) -> None:
         """Withdraw what no call will use any more."""
