@@ -24,7 +24,7 @@ from keyturn import (
     UserError,
 )
 from keyturn.client.client import AsyncClient
-from keyturn.core.errors import BadJson
+from keyturn.core.errors import BadJson, KeyturnError
 from keyturn.directory.login import Login
 from keyturn.engine.run.log_cache import log_in
 from keyturn.policies.grants import Grant
@@ -171,6 +171,16 @@ async def test_an_edit_reaches_the_caller_and_is_what_it_claims() -> None:
         with pytest.raises(Conflict, match="not the call as you were shown"):
             await app.asks.claim(state.id, "0" * 64, "job")
         assert (await app.asks.claim(state.id, state.digest, "job")).arguments == state.arguments
+
+
+async def test_an_edit_of_an_object_is_an_object() -> None:
+    async with office() as app:
+        row = await pending(app, await app.asks.ask(refund(schema={"type": "object"})))
+        for wrong in ([1], "x", 5):
+            with pytest.raises(KeyturnError, match="are an object"):
+                await app.inbox.approve(row, by="ben", edit=wrong)
+        state = await approved(app, await app.asks.ask(refund("o2", arguments="[1]")), edit=[2])
+        assert state.arguments == "[2]"
 
 
 async def test_rejected_answered_expired_and_withdrawn_are_told_and_not_claimed() -> None:

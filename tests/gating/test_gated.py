@@ -140,6 +140,13 @@ def test_what_cannot_be_shown_is_not_asked_for(desk: Desk) -> None:
         def many() -> Any:
             yield 1
 
+    with pytest.raises(UserError, match="is a method"):
+
+        class Shop:
+            @desk.gate
+            def refund(self, order: str) -> None:
+                RAN.append(order)
+
 
 def test_a_call_that_does_not_wait_is_resumed_once_by_whoever_has_the_function(desk: Desk) -> None:
     refund = refund_of(desk)

@@ -70,7 +70,11 @@ class ExternalTool(Tool):
         return Prepared(text)
 
     def edit(self, params: Any) -> Prepared:
-        """Return the arguments as a person made them."""
+        """Return the arguments as a person made them: an object where the caller's schema says so."""
+        wanted: object = self._spec.get("schema", {}).get("type")
+        given: object = params
+        if wanted == "object" and not isinstance(given, dict):
+            raise InvalidArguments(f"The arguments of {self.name} are an object")
         return Prepared(canonical(params))
 
     @redacts

@@ -66,6 +66,8 @@ class GatedFunction(Generic[P, R]):
         self._options = options
         self._schema: FunctionSchema = function_schema(function, name_override=options.name)
         self._parameters = inspect.signature(function)
+        if next(iter(self._parameters.parameters), "") in ("self", "cls"):
+            raise UserError(f"{self.name} is a method, and its object cannot be shown: gate a function")
         functools.update_wrapper(cast("Any", self), function)
 
     def __call__(self, *args: P.args, **kwargs: P.kwargs) -> R:
