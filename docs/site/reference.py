@@ -39,6 +39,7 @@ PAGES = (
     Page("agents", "Agents", "What an agent is declared with.", ("agents.",)),
     Page("tools", "Tools", "What an agent can do.", ("tools.",)),
     Page("deferred", "Deferred tools", "Calls that are answered after the run has returned.", ("deferred.",)),
+    Page("external", "External callers", "Calls of programs that are not written with Keyturn.", ("asks.",)),
     Page("mcp", "MCP servers", "Servers whose tools an agent can use.", ("mcp.",)),
     Page("models", "Models", "Models and their settings.", ("models.",)),
     Page("sessions", "Sessions", "Conversation history between runs.", ("sessions.",)),

@@ -100,6 +100,12 @@ BODIES: dict[str, list[Body]] = {
         lambda guess: {"digest": "f" * 64, "verdict": "edit", "edit": _edit(guess)},
         lambda guess: {"revision": 1, "verdict": "edit", "edit": _edit(guess)},
     ],
+    # An external caller sees its own requests alone, and their arguments are its own.
+    "POST /asks": [lambda guess: {"key": guess, "tool": "login", "arguments": json.dumps(_edit(guess))}],
+    "POST /asks/{ask}/claim": [lambda guess: {"digest": guess, "name": "n"}],
+    "POST /asks/{ask}/hold": NOTHING,
+    "POST /asks/{ask}/outcome": [lambda guess: {"name": "n", "outcome": "succeeded", "result": guess}],
+    "POST /asks/{ask}/withdraw": NOTHING,
     "POST /approve_all": [lambda guess: {"requests": [{"id": guess, "digest": guess}]}],
     "POST /reject_all": [lambda guess: {"requests": [{"id": guess, "digest": guess}], "message": guess}],
     "POST /runs/{run}/grants/{grant}/revoke": NOTHING,
@@ -123,6 +129,9 @@ FORMS: dict[str, list[Body]] = {
         for where in WHERE
         for digest in ({}, {"digest": "f" * 64})
     ],
+    "POST /requests/{name}/covers": [
+        (lambda guess, where=where: {"which": "own", "where": json.dumps(where(guess))}) for where in WHERE
+    ],
     "POST /requests/{name}/alike": [lambda guess: {"verdict": "approve", f"is.{guess}": "on"}],
     "POST /requests/{name}/looked": [lambda guess: {"digest": guess}],
     "POST /requests/{name}/decide": [lambda guess: {"verdict": guess}],
@@ -135,6 +144,7 @@ FORMS: dict[str, list[Body]] = {
                               for make in BODIES["POST /policies/replay"]],
     "POST /audit/verify": NOTHING,
     "POST /audit/export": [lambda guess: {"format": "csv", "text": guess}],
+    "POST /audit/filters": [lambda guess: {"name": "n", "text": guess}],
     "POST /channels/again": [lambda guess: {"number": guess}],
     # These are about the directory alone, which no argument is in.
     "POST /people": NOTHING,
@@ -207,7 +217,7 @@ def _texts(parameters: list[Given]) -> list[str]:
 
 
 def _filled(path: str, row: Any) -> str:
-    given = {"{run}": row.run, "{request}": row.id, "{grant}": "g1"}
+    given = {"{run}": row.run, "{request}": row.id, "{grant}": "g1", "{ask}": row.run}
     for name, value in given.items():
         path = path.replace(name, value)
     return path
@@ -302,10 +312,10 @@ async def test_a_typed_secret_is_a_change_even_where_it_is_the_same() -> None:
         ben = Visiting(app, tokens["ben's page"])
         own = {"form_mark": (await ben.fields("/grants"))["form_mark"], "digest": row.digest}
         same = await ben.send(f"/requests/{row.id}/change", {**own, "arg.user": "ann", "arg.password": TRUE})
-        assert "Nothing is changed" not in same.text
+        assert "No changes yet" not in same.text
         assert "password holds a secret that you typed" in same.text
         kept = await ben.send(f"/requests/{row.id}/change", {**own, "arg.user": "ann", "arg.password": ""})
-        assert "Nothing is changed" in kept.text
+        assert "No changes yet" in kept.text
         drawn = await app.inbox.preview_edit(row, {"user": "bob", "password": TRUE})
         left = await app.inbox.preview_edit(row, {"user": "bob", "password": MARK})
         assert (drawn.runs, bool(left.runs), drawn.arguments) == ("", True, left.arguments)

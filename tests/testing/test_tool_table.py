@@ -20,7 +20,8 @@ ROOT = Path(__file__).resolve().parents[2]
 PAGE = (ROOT / "docs" / "kinds.md").read_text(encoding="utf-8")
 SOURCE = str(Path(keyturn.__file__).resolve().parents[1])
 
-_ON_TOP = ("keyturn.deep.", "keyturn.deferred.")
+# What an external caller carries out is started by its claim, and has tests of its own (tests/asks).
+_ON_TOP = ("keyturn.deep.", "keyturn.deferred.", "keyturn.asks.")
 
 
 def table_rows() -> list[list[str]]:

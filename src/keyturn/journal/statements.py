@@ -19,7 +19,7 @@ _TURN_HAS_COME = (
     "WHERE others.tenant = runs.tenant AND others.session = runs.session AND others.session <> '' "
     "AND others.place < runs.place)"
 )
-SCHEMA = 8
+SCHEMA = 9
 
 
 @dataclass(frozen=True, slots=True)

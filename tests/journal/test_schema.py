@@ -1,0 +1,35 @@
+"""A store of each earlier schema is one of the newest once it is opened, and works."""
+
+from __future__ import annotations
+
+import sqlite3
+from pathlib import Path
+
+from keyturn.journal import open_journal
+from keyturn.journal import statements as say
+
+
+def test_each_list_of_statements_is_one_version() -> None:
+    for dialect in (say.SQLITE, say.POSTGRES):
+        assert len(say.migrations(dialect)) == say.SCHEMA - say.FIRST + 1
+
+
+async def test_a_file_of_the_version_before_has_the_columns_of_now(tmp_path: Path) -> None:
+    """Found where the number of the schema was left as it was: a file of before was read as if it had the column."""
+    new, old = tmp_path / "new.db", tmp_path / "old.db"
+    for path in (new, old):
+        await open_journal(f"sqlite:///{path}").close()
+    with sqlite3.connect(old) as db:
+        db.execute("DROP INDEX deliveries_due")
+        db.execute("DROP INDEX deliveries_left")
+        db.execute("ALTER TABLE deliveries DROP COLUMN sent_at")
+        db.execute("CREATE INDEX deliveries_due ON deliveries (tenant, channel, due_at, number) WHERE state <> 'dead'")
+        db.execute(f"PRAGMA user_version = {say.SCHEMA - 1}")
+    await open_journal(f"sqlite:///{old}").close()
+
+    def columns(path: Path) -> list[str]:
+        with sqlite3.connect(path) as db:
+            return [row[1] for row in db.execute("PRAGMA table_info(deliveries)")]
+
+    assert sorted(columns(old)) == sorted(columns(new))
+    assert "sent_at" in columns(old)
