@@ -13,7 +13,7 @@ from typing import Any
 from keyturn import Conflict
 from keyturn.audit.checker import Told
 from keyturn.channels import dispatcher
-from keyturn.channels.base import Channel, Message
+from keyturn.channels.base import CLAIMED, TOPICS, Channel, Message
 from keyturn.channels.dispatcher import Dispatcher
 from keyturn.channels.plan import ChannelPlan
 from keyturn.core.errors import Expired, NotAllowed, NotPending
@@ -255,6 +255,7 @@ class _Ledger(Channel):
 
     name = "ledger"
     every_event = True
+    sends_topics = frozenset({*TOPICS, CLAIMED})
 
     def __init__(self, told: Counter[tuple[str, str]]) -> None:
         self._told = told

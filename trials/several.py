@@ -14,7 +14,7 @@ from typing import Any
 
 from keyturn import Conflict, Inbox
 from keyturn.channels import dispatcher
-from keyturn.channels.base import Channel, Message
+from keyturn.channels.base import CLAIMED, TOPICS, Channel, Message
 from keyturn.channels.dispatcher import Dispatcher
 from keyturn.channels.plan import ChannelPlan
 from keyturn.core.errors import Expired, NotAllowed, NotPending
@@ -130,6 +130,7 @@ class Ledger(Channel):
 
     name = "ledger"
     every_event = True
+    sends_topics = frozenset({*TOPICS, CLAIMED})
 
     def __init__(self, folder: Path) -> None:
         self._path = folder / TOLD

@@ -325,3 +325,27 @@ async def test_what_is_secret_is_shown_nowhere_and_the_caller_gets_it() -> None:
         await app.inbox.approve(row, by="ben")
         state = await app.asks.wait(asked.id, 30, account="ci")
         assert (await app.asks.claim(state.id, state.digest, "job", account="ci")).arguments == text
+
+
+async def test_a_claim_waits_until_its_approval_cannot_be_undone() -> None:
+    async with office() as app:
+        state = await approved(app, await app.asks.ask(refund()), undo="300ms")
+        claimed = await app.asks.claim(state.id, state.digest, "job")
+        assert claimed.status == "claimed"
+        again = await approved(app, await app.asks.ask(refund("o2")), undo="60s")
+        claiming = asyncio.ensure_future(app.asks.claim(again.id, again.digest, "job"))
+        await until(lambda: _held(app, again.id))
+        [row] = await app.inbox.list(run=again.id, state=None)
+        await app.inbox.withdraw(row, by="ben")
+        with pytest.raises(Conflict):
+            await claiming
+        assert (await app.asks.get(again.id)).attempts == 0
+
+
+async def _held(app: App, run: str) -> bool:
+    """Whether a claim moves the run."""
+    try:
+        await app.journal.release(await app.journal.claim(run, "who looks", 1_000))
+    except Conflict:
+        return True
+    return False

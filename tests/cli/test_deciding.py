@@ -133,10 +133,10 @@ def test_a_name_proves_nothing_and_a_token_does(here: Here, wait_for: Wait, monk
     assert here("approve", asked["id"], *named, "--token-file", str(here.folder / "none")).code == 1
     reading = here("users", "token", "ada", "--scope", "read", "--json").data["secret"]
     monkeypatch.setenv("KEYTURN_TOKEN", reading)
-    assert "not good for 'decide'" in here("approve", asked["id"], *named).err
+    assert "has not the scope 'decide'" in here("approve", asked["id"], *named).err
     monkeypatch.setenv("KEYTURN_TOKEN", "kt_000000000000_00")
     assert here("approve", asked["id"], *named).code == 1
-    assert "not good" in here("show", asked["id"]).err
+    assert "KEYTURN_TOKEN" in here("show", asked["id"]).err
     monkeypatch.delenv("KEYTURN_TOKEN")
     assert here("show", asked["id"], "--json").data["state"] == "open"
 

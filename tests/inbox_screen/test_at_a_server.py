@@ -206,7 +206,7 @@ async def test_whoever_is_let_in_no_more_is_told_so_and_shown_nothing() -> None:
         for each in await at.does(at.app.people.tokens("ada")):
             await at.does(at.app.people.revoke_token(each.id, by="ada"))
         await at.press("n")
-        await at.says("token that is good")
+        await at.says("expired or revoked")
         await at.until(lambda: at.screen.view.detail is None)
         assert not at.screen.list.entries
         assert "send_notice" not in at.text()

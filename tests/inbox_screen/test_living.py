@@ -83,7 +83,7 @@ async def test_two_people_make_a_quorum_on_two_screens() -> None:
     async with desk("support") as at:
         await at.seen()
         await at.press("a")
-        await at.says("1 of 2 approvals; more approvals are required")
+        await at.says("Recorded: 1 of 2 approvals.")
         await at.app.inbox.approve(await at.row("refund"), by=Login("ben"))
         await at.says("refunded 129 for A-1042")
 

@@ -12,7 +12,7 @@ from typing import Any
 
 import pytest
 from mcp import Client
-from mcp.client.stdio import StdioServerParameters
+from mcp.client.stdio import StdioServerParameters, stdio_client
 
 from keyturn import ExternalAgent
 from keyturn.client.client import AsyncClient
@@ -71,7 +71,7 @@ class Shop:
         ours = {"KEYTURN_SERVER": self.port.url, "KEYTURN_TOKEN": self.token, "PYTHONPATH": os.pathsep.join(sys.path)}
         program = ["-m", "keyturn", "gate", *options, "--", sys.executable, str(self.script), str(self.log)]
         at = StdioServerParameters(command=sys.executable, args=program, env={**os.environ, **ours, **more})
-        async with Client(at, mode=mode) as client:
+        async with Client(stdio_client(at, errlog=sys.__stderr__ or sys.stderr), mode=mode) as client:
             yield client
 
     async def there(self, made: Any) -> Any:

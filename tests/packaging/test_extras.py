@@ -40,12 +40,14 @@ OWNERS: dict[str, tuple[str, ...]] = {
     "chat/": ("chat",),
     "inbox_screen/": ("chat",),
     "screens/": ("chat",),
+    "cli/gate.py": ("mcp",),
     "client/": ("server",),
     "audit/evidence/": ("audit",),
     "adapters/migrating/": ("migrate",),
     "journal/postgres.py": ("postgres",),
     "journal/postgres_listener.py": ("postgres",),
     "mcp/": ("mcp",),
+    "mcp_gate/": ("mcp",),
     "models/anthropic/": ("anthropic",),
     "models/google/": ("google",),
     "models/openai/": ("openai",),
@@ -76,6 +78,7 @@ NAMED_FOR_A_REASON = {
 }
 # Modules that come with a package that is named: the pair is released together.
 COMES_WITH = {"pydantic_core": "pydantic", "starlette": "fastapi", "h11": "uvicorn", "markupsafe": "jinja2"}
+COMES_WITH |= {"mcp_types": "mcp"}
 
 
 def name_of(requirement: str) -> str:

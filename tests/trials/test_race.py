@@ -28,6 +28,7 @@ CASES = {
     "quorums": "a quorum of several",
     "roles": "a role taken while they approve",
     "glass": "glass against rejection",
+    "withdrawn": "a vote withdrawn against the deciding one",
     "escalation": "escalation against approve",
     "marks": "claims and snoozes",
     "lists": "two lists decided at once",

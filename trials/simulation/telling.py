@@ -8,7 +8,7 @@ from __future__ import annotations
 import asyncio
 from typing import Any
 
-from keyturn.channels.base import Channel, Message
+from keyturn.channels.base import CLAIMED, TOPICS, Channel, Message
 from keyturn.channels.dispatcher import LEASE, Dispatcher
 from keyturn.channels.plan import Attempts, ChannelPlan
 from keyturn.core.errors import Conflict
@@ -25,6 +25,7 @@ class Books(Channel):
 
     name = "books"
     every_event = True
+    sends_topics = frozenset({*TOPICS, CLAIMED})
 
     def __init__(self, world: World) -> None:
         self._world = world

@@ -124,7 +124,7 @@ def _start_call(run: Run, c: cm.StartCall) -> Events:
         raise Conflict("this run failed; nothing starts until it is resumed")
     call = call_in(run, c.call, *READY)
     frame = run.frames[call.frame]
-    if run.now < (held_until(call) or 0):
+    if call.decision is not None and run.now < (held_until(call) or 0):
         raise Conflict("the approval can be withdrawn for a moment still, and the call starts after that")
     if call.recheck:
         raise Conflict("the policy has not been evaluated for this decision yet")

@@ -11,7 +11,7 @@ from ...core.errors import Conflict
 from ...core.run import Call, Run, call_digest
 from ...core.states import READY
 from ..driving.drive import Drive
-from .run_tool import start_with_question
+from .run_tool import start_with_question, undo_is_over
 
 
 class Claiming(NamedTuple):
@@ -32,9 +32,9 @@ def claimable(run: Run, claiming: Claiming) -> bool:
 async def claim_call(drive: Drive, call_id: str) -> None:
     """Record that the caller has the call; what is not as it was shown to that caller is not handed out."""
     claiming, drive.claiming = drive.claiming, None
-    call: Call = drive.run.calls[call_id]
-    if claiming is None:
+    if claiming is None or not await undo_is_over(drive, call_id):
         return
+    call: Call = drive.run.calls[call_id]
     if call_digest(drive.run, call) != claiming.digest:
         raise Conflict("this is not the call as you were shown it: look at the request again")
     checked = await start_with_question(drive, call, await drive.tool_of(call))

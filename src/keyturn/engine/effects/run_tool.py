@@ -79,7 +79,7 @@ async def run_tool(drive: Drive, call_id: str) -> None:
             if call.state == "started" and call.asks == begun.asks:  # else they ask what became of it
                 await _invoke(drive, scope, call, tool, drive.tool_context(call, tool), begun.place)
         return
-    if not await _undo_is_over(drive, call_id):
+    if call.decision is not None and not await undo_is_over(drive, call_id):
         return
     call = drive.run.calls[call_id]
     if await lives_elsewhere(drive.journal, drive.home, call):
@@ -107,7 +107,7 @@ async def run_tool(drive: Drive, call_id: str) -> None:
             await _invoke(drive, scope, call, tool, context, place)
 
 
-async def _undo_is_over(drive: Drive, call_id: str) -> bool:
+async def undo_is_over(drive: Drive, call_id: str) -> bool:
     """Wait while the approval of a call can be undone; return whether the call may run still."""
     while (call := drive.run.calls.get(call_id)) is not None and call.state in READY and not call.recheck:
         left = (held_until(call) or 0) - max(drive.run.now, drive.clock())
