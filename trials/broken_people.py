@@ -83,7 +83,7 @@ OF_PEOPLE: list[Mutant] = [
     mutant(
         "an approval that can be undone runs at once",
         "I1 a call starts no sooner than its approval says",
-        Edit(decide._start_call, "if call.decision is not None and run.now < (held_until(call) or 0):", "if False:"),
+        Edit(decide._start_call, "if call.decision is not None and run.now < (undo_until(call) or 0):", "if False:"),
     ),
     mutant(
         "a vote is withdrawn when its time is up",

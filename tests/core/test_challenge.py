@@ -218,7 +218,7 @@ def test_no_two_sayings_of_keys_have_one_challenge(pair: list[tuple[str, str, st
 def test_enrolling_confirming_and_revoking_are_three_sayings() -> None:
     words = ("acme", "ada", "ssh", "SHA256:x", b"ssh-ed25519 AAAA")
     assert len({key_challenge(*words, verdict=verdict) for verdict in ("enrol", "confirm", "revoke")}) == 3
-    with pytest.raises(UserError, match="of a key must be"):
+    with pytest.raises(UserError, match="the verdict on a key must be"):
         key_challenge(*words, verdict="approve")
 
 

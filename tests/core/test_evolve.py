@@ -9,9 +9,9 @@ from hypothesis import strategies as st
 from keyturn.core import commands as cm
 from keyturn.core import events as ev
 from keyturn.core import evolve as module
+from keyturn.core.empties import owned
 from keyturn.core.errors import Conflict
 from keyturn.core.evolve import evolve, fold, viewed
-from keyturn.core.items import owned
 from keyturn.core.moves import move
 from keyturn.core.run import new_run, request_id
 from keyturn.core.usage import Counts

@@ -10,8 +10,8 @@ from hypothesis import strategies as st
 from msgspec.structs import replace
 
 from keyturn.core import commands as cm
+from keyturn.core.empties import owned
 from keyturn.core.evolve import fold
-from keyturn.core.items import owned
 from keyturn.core.past import RunPast, Totals
 from keyturn.core.policy import CallView
 from keyturn.core.run import Let, new_run

@@ -14,7 +14,7 @@ from typing import Any
 import msgspec
 
 from keyturn.core.policy import Approval
-from keyturn.core.run import Call, Frame, Run, held_until
+from keyturn.core.run import Call, Frame, Run, undo_until
 from keyturn.core.states import READY, SETTLED
 
 from .book import Book, Told
@@ -161,7 +161,7 @@ def _call(call: Call, age: Age) -> tuple[Any, ...]:
     decided = then(call.decision.at) if again and call.decision is not None else 0
     if state == "started":
         return (known, cleared, decided)
-    until = held_until(call) if state in READY else None
+    until = undo_until(call) if state in READY else None
     held = 0 if until is None else max(0, -age(until))
     asked = _asked(age, terms, call.asked_at) if state == "asked" else 0
     sure = call.confirmed and (_OF_DECISION(call.confirmed), then(call.confirmed.at))

@@ -1,4 +1,4 @@
-"""The events of what people say beside their decisions: marks, looks, withdrawals, reviews, and drills.
+"""The events beside decisions: marks, looks, withdrawals, reviews and drills, and the hold of an external caller.
 
 They decide nothing by themselves. What follows from one of them, such as a call that asks anew, is an event of its own.
 """
@@ -37,7 +37,7 @@ class CallMarked(BesideEvent, frozen=True):
 
 
 class CallHeld(BesideEvent, frozen=True):
-    """The caller outside that carries out a call holds it until a later time."""
+    """The external caller that executes a call holds it until a later time."""
 
     call: str
     until: int

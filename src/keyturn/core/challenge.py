@@ -73,7 +73,7 @@ def key_text(tenant: str, person: str, scheme: str, key_id: str, public: bytes, 
     """
     _check_names(tenant=tenant, person=person, scheme=scheme, key_id=key_id)
     if verdict not in ("enrol", "confirm", "revoke"):
-        raise UserError(f"of a key must be enrol, confirm or revoke, not {verdict!r}")
+        raise UserError(f"the verdict on a key must be enrol, confirm or revoke, not {verdict!r}")
     said = {"tenant": tenant, "person": person, "scheme": scheme, "key": key_id, "verdict": verdict}
     return canonical([KEY_TAG, {**said, "public": sha256(public).hexdigest()}])
 

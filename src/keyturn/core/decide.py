@@ -35,7 +35,7 @@ from .moves import asked_on
 from .policy import Verdict
 from .records import WANTS
 from .reply import check_proposal, check_usage, keyed, record_reply, refuse_reply
-from .run import Frame, Run, held_until, unknown_below
+from .run import Frame, Run, undo_until, unknown_below
 from .states import MOVES, OVER, READY
 
 
@@ -124,7 +124,7 @@ def _start_call(run: Run, c: cm.StartCall) -> Events:
         raise Conflict("this run failed; nothing starts until it is resumed")
     call = call_in(run, c.call, *READY)
     frame = run.frames[call.frame]
-    if call.decision is not None and run.now < (held_until(call) or 0):
+    if call.decision is not None and run.now < (undo_until(call) or 0):
         raise Conflict("the approval can be withdrawn for a moment still, and the call starts after that")
     if call.recheck:
         raise Conflict("the policy has not been evaluated for this decision yet")
@@ -282,7 +282,7 @@ def _close_frame(run: Run, c: cm.CloseFrame) -> Events:
         unknown = unknown_below(run, c.frame)
         if unknown:  # dropped with its frame, what it did would never be known, and nobody would be asked
             raise Conflict(
-                f"a nested agent is not closed over {len(unknown)} of its calls have an unknown outcome; record their "
+                f"a nested agent cannot be closed: {len(unknown)} of its calls have an unknown outcome; record their "
                 f"results, or resolve them, first"
             )
         yield ev.FrameClosed(c.frame, error=c.error)

@@ -72,7 +72,7 @@ def deliver(run: Run, c: cm.Deliver) -> Events:
     for decision in fresh:
         check_decision(run, decision)
         if decision.via != "person":
-            raise NotAllowed("this request is pending")
+            raise NotAllowed("this request requires a person's decision")
     if fresh:
         yield ev.DrillEnded(fresh[0], fresh[0].verdict not in _LET_RUN, len(c.grants))
 

@@ -11,9 +11,10 @@ from typing import Any
 from . import crossing, queueing, quota
 from . import events as ev
 from .digest import digest
+from .empties import NONE, owned
 from .gate import lending, noting
 from .gate.noting import unmarked
-from .items import NONE, Item, owned
+from .items import Item
 from .moves import ask_before_acting, count, drop_below, let_run, move, read_in, recorded, runs_last, troubled
 from .policy import BY_BREAKER
 from .records import RUNS

@@ -11,7 +11,8 @@ from msgspec.structs import replace
 
 from . import events as ev
 from .call_ids import call_id, is_below
-from .items import NONE, Item, own_copy, owned
+from .empties import NONE, owned
+from .items import Item, own_copy
 from .policy import Approval, Trouble
 from .preview import Preview
 from .quota import owe, tell_of

@@ -17,9 +17,9 @@ from hashlib import blake2b
 
 from . import commands as cm
 from . import events as ev
+from .empties import owned
 from .errors import Conflict, NotPending, UserError
 from .gate.opening import Events
-from .items import owned
 from .policy import Trouble
 from .run import Call, Let, Owed, Run, Taken, used_by
 

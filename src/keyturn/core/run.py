@@ -17,7 +17,8 @@ from . import events as ev
 from .beside_events import ReviewWhy
 from .call_ids import is_below
 from .digest import bound_words, canonical, keyed_digest
-from .items import NONE, NOTHING_YET, Item
+from .empties import NONE, NOTHING_YET
+from .items import Item
 from .people import Decider
 from .policy import Approval
 from .preview import Preview
@@ -96,7 +97,7 @@ class Call(msgspec.Struct):
     begun: bool = False  # it was started at least once
     started_at: int = 0  # when it was started last, in milliseconds
     started_by: str = ""  # the process, or the caller outside, that started it last
-    held_until: int | None = None  # when a caller outside that carries it out is to have reported
+    held_until: int | None = None  # until when an external caller has claimed it
     acted: bool = False  # it may have had an effect that must not be repeated unasked
     doubted: bool = False  # nobody knows what became of an earlier start of it
     warned: bool = False  # somebody was warned that the request will expire
@@ -388,7 +389,7 @@ def let_by(call: Call) -> ev.Decision | None:
     return call.cleared if decision is not None and decision.via == "probe" else decision
 
 
-def held_until(call: Call) -> int | None:
+def undo_until(call: Call) -> int | None:
     """Return until when the approval of a call can be withdrawn before it starts; None where it is not held."""
     decision = let_by(call)
     return None if decision is None or not decision.undo_ms else decision.at + decision.undo_ms

@@ -11,8 +11,8 @@ from msgspec.structs import replace
 
 from .. import commands as cm
 from .. import events as ev
+from ..empties import owned
 from ..errors import NotAllowed, NotPending, UserError
-from ..items import owned
 from ..people import kept_out
 from ..run import Run, used_by
 from .opening import Events, open_run

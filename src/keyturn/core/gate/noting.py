@@ -6,7 +6,7 @@ from msgspec.structs import replace
 
 from .. import events as ev
 from ..digest import digest
-from ..items import owned
+from ..empties import owned
 from ..moves import drop_below
 from ..run import Call, Review, Run, call_digest
 

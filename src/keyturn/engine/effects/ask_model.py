@@ -14,8 +14,9 @@ from ...agents.output import output_schema_for
 from ...agents.settings import CallModelData, ModelInputData
 from ...core import commands as cm
 from ...core.call_ids import call_id
+from ...core.empties import owned
 from ...core.errors import Conflict, MaxTurnsExceeded, ModelBehaviorError, UserError
-from ...core.items import Item, own_copies, own_copy, owned, without_id
+from ...core.items import Item, own_copies, own_copy, without_id
 from ...core.run import Frame
 from ...core.usage import Counts, addable
 from ...models.base import (

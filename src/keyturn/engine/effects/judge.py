@@ -17,9 +17,10 @@ from ...agents.settings import RunErrorData, RunErrorHandlerInput, handled
 from ...core import commands as cm
 from ...core import events as ev
 from ...core.effects import sent_along
+from ...core.empties import owned
 from ...core.errors import ModelBehaviorError, ModelRefusalError, UserError
 from ...core.events import Report
-from ...core.items import Item, message_text, owned, refusal_text
+from ...core.items import Item, message_text, refusal_text
 from ...core.run import Call, Frame
 from ...sessions.history import superseded_output
 from ...support.user_code import answer_of, raised_by, run_callback

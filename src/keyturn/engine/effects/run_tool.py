@@ -15,13 +15,14 @@ import msgspec
 from ...agents.context import ToolContext
 from ...core import commands as cm
 from ...core.digest import canonical
+from ...core.empties import owned
 from ...core.errors import Conflict
 from ...core.events import Report
 from ...core.gate.opening import Still, still
-from ...core.items import Item, own_copy, owned
+from ...core.items import Item, own_copy
 from ...core.moves import asked_on
 from ...core.preview import Json, Preview
-from ...core.run import Call, held_until
+from ...core.run import Call, undo_until
 from ...core.states import READY
 from ...support.threads import Place, place_of
 from ...support.user_code import answer_of, as_user_error, class_name, contain, raised_by
@@ -110,7 +111,7 @@ async def run_tool(drive: Drive, call_id: str) -> None:
 async def undo_is_over(drive: Drive, call_id: str) -> bool:
     """Wait while the approval of a call can be undone; return whether the call may run still."""
     while (call := drive.run.calls.get(call_id)) is not None and call.state in READY and not call.recheck:
-        left = (held_until(call) or 0) - max(drive.run.now, drive.clock())
+        left = (undo_until(call) or 0) - max(drive.run.now, drive.clock())
         if left <= 0:
             return True
         if "leaving" in drive.stops:

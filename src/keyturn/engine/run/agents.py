@@ -12,8 +12,8 @@ from typing import Any
 from weakref import WeakValueDictionary
 
 from ...agents.agent import Agent
+from ...core.empties import NONE, owned
 from ...core.errors import AgentMissing
-from ...core.items import NONE, owned
 from ...core.nested_agent import nested_agent
 
 

@@ -10,7 +10,8 @@ from collections.abc import Container
 from dataclasses import dataclass, field
 from typing import Any
 
-from ...core.items import NONE, Item, own_copies
+from ...core.empties import NONE
+from ...core.items import Item, own_copies
 from ...core.run import Frame
 
 

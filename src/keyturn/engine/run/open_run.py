@@ -14,8 +14,9 @@ from typing import Any, ClassVar, NamedTuple, Protocol, cast
 
 from ...agents.context import RunContextWrapper
 from ...core.codec import Log
+from ...core.empties import NONE, owned
 from ...core.events import Report
-from ...core.items import NONE, Item, own_copy, owned
+from ...core.items import Item, own_copy
 from ...core.people import Decider
 from ...core.policy import Approval
 from ...core.run import Call, Run

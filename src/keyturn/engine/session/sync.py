@@ -12,9 +12,10 @@ from typing import Any
 
 from ...agents.guardrail import OutputGuardrailBlockedMessageArgs
 from ...core import commands as cm
+from ...core.empties import owned
 from ...core.errors import Conflict, UserError
 from ...core.events import ROOT
-from ...core.items import Item, own_copy, owned, plain_item
+from ...core.items import Item, own_copy, plain_item
 from ...core.run import Frame, Run
 from ...sessions.base import SessionSettings, called
 from ...sessions.history import drop_leading_orphans, history_address, orphan_calls, orphan_outputs, superseded_output

@@ -67,9 +67,7 @@ def changes(run: Run, open: Mapping[str, OpenRequest], events: list[ev.AnyEvent]
     told: list[Notice] = []
     if waits or closed or not kinds.isdisjoint(TELLING):
         told = notices_of(run, [] if run.status in OVER else waits, closed, events)
-    if (
-        opened and run.status in OVER
-    ):  # what was in flight is in doubt for good: it is shown, and nobody can settle it any more
+    if opened and run.status in OVER:  # a call in flight is unknown for good: it is shown, and cannot be resolved
         opened = [msgspec.structs.replace(row, state="void", closed_at=run.now) for row in opened]
     if ev.ReviewAsked in kinds:
         asked = dict.fromkeys(event.call for event in events if isinstance(event, ev.ReviewAsked))

@@ -14,7 +14,7 @@ from ...core.codec import Log
 from ...core.errors import KeyturnError, UserError
 from ...core.events import Step
 from ...core.policy import Approval, milliseconds
-from ...core.run import held_until, request_id
+from ...core.run import request_id, undo_until
 from ...core.states import OVER
 from ...core.strict import parse
 from ...directory.recipients import may_hear
@@ -259,7 +259,7 @@ async def detail_of(at: Here, row: RequestRow) -> dict[str, Any]:
     who = await standing_of(at.app, at.visitor, row)
     trail = trail_of(log.steps, row.call)
     call = log.run.calls.get(row.call)
-    until = None if call is None else held_until(call)
+    until = None if call is None else undo_until(call)
     payload = await asyncio.to_thread(payload_of, shown)
     return {
         "row": row,

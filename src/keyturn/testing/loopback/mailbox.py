@@ -3,44 +3,26 @@
 from __future__ import annotations
 
 import asyncio
-from contextlib import suppress
 from email import policy
 from email.message import EmailMessage
 from email.parser import BytesParser
-from typing import Any
+
+from .lines import LoopbackListener
 
 _RECIPIENT = {"fails": b"451 4.3.0 try again later", "refuses": b"550 5.1.1 no such user"}
 _OK = b"250 2.0.0 OK"
 
 
-class MailboxServer:
+class MailboxServer(LoopbackListener):
     """Takes mail; `mood` says how it answers: takes, fails, refuses or hangs.
 
     `envelopes` are the recipients of what it took, `raw` the bytes as they came.
     """
 
     def __init__(self) -> None:
+        super().__init__()
         self.mood = "takes"
         self.envelopes, self.raw = list[str](), list[bytes]()
-        self._server: asyncio.Server | None = None
-        self._lines: set[asyncio.Task[Any]] = set()
-
-    async def __aenter__(self) -> MailboxServer:
-        self._server = await asyncio.start_server(self._connected, "127.0.0.1", 0)
-        return self
-
-    async def __aexit__(self, *_raised: object) -> None:
-        assert self._server is not None
-        self._server.close()
-        for line in self._lines:
-            line.cancel()
-        await asyncio.gather(*self._lines, return_exceptions=True)
-
-    @property
-    def port(self) -> int:
-        """Return its port."""
-        assert self._server is not None
-        return self._server.sockets[0].getsockname()[1]
 
     @property
     def mails(self) -> list[EmailMessage]:
@@ -48,23 +30,9 @@ class MailboxServer:
         parser = BytesParser(policy=policy.default)
         return [parser.parsebytes(each) for each in self.raw]
 
-    async def _connected(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
-        line = asyncio.current_task()
-        assert line is not None
-        self._lines.add(line)
-        try:
-            if self.mood == "hangs":
-                await asyncio.Event().wait()
-            await self._talk(reader, writer)
-        except (ConnectionError, asyncio.IncompleteReadError, asyncio.CancelledError):
-            pass  # the client hung up, or the test is over
-        finally:
-            self._lines.discard(line)
-            writer.close()
-            with suppress(ConnectionError):
-                await writer.wait_closed()
-
-    async def _talk(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+    async def converse(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        if self.mood == "hangs":
+            await asyncio.Event().wait()
         to = ""
         writer.write(b"220 loopback\r\n")
         while command := await reader.readline():

@@ -3,9 +3,8 @@
 from __future__ import annotations
 
 import asyncio
-from contextlib import suppress
-from typing import Any
 
+from .lines import LoopbackListener
 from .wire import HttpReply, HttpRequest, receive
 
 _REPLIES = {
@@ -15,53 +14,24 @@ _REPLIES = {
 }
 
 
-class ReceiverServer:
+class ReceiverServer(LoopbackListener):
     """Takes posts; `mood` says how it answers: takes, fails, refuses, hangs, trickles or floods.
 
     `replies` overrides what it answers in a mood. `requests` are those that came, `taken` those that it took.
     """
 
     def __init__(self, replies: dict[str, HttpReply] | None = None) -> None:
+        super().__init__()
         self.requests, self.taken = list[HttpRequest](), list[HttpRequest]()
         self.mood = "takes"
         self.read_at_most = 0
         self._replies = _REPLIES | (replies or {})
-        self._server: asyncio.Server | None = None
-        self._lines: set[asyncio.Task[Any]] = set()
 
-    async def __aenter__(self) -> ReceiverServer:
-        self._server = await asyncio.start_server(self._connected, "127.0.0.1", 0)
-        return self
-
-    async def __aexit__(self, *_raised: object) -> None:
-        assert self._server is not None
-        self._server.close()
-        for line in self._lines:
-            line.cancel()
-        await asyncio.gather(*self._lines, return_exceptions=True)
-
-    @property
-    def url(self) -> str:
-        """Return its address, without a slash at its end."""
-        assert self._server is not None
-        return f"http://127.0.0.1:{self._server.sockets[0].getsockname()[1]}"
-
-    async def _connected(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
-        line = asyncio.current_task()
-        assert line is not None
-        self._lines.add(line)
-        try:
-            request = await receive(reader)
-            if request is not None:
-                self.requests.append(request)
-                await self._answer(request, writer)
-        except (ConnectionError, asyncio.IncompleteReadError, asyncio.CancelledError):
-            pass  # the client hung up, or the test is over
-        finally:
-            self._lines.discard(line)
-            writer.close()
-            with suppress(ConnectionError):
-                await writer.wait_closed()
+    async def converse(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        request = await receive(reader)
+        if request is not None:
+            self.requests.append(request)
+            await self._answer(request, writer)
 
     async def _answer(self, request: HttpRequest, writer: asyncio.StreamWriter) -> None:
         if self.mood == "hangs":

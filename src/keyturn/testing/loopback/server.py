@@ -29,10 +29,10 @@ import inspect
 import threading
 from collections import deque
 from collections.abc import Callable, Iterable, Mapping
-from contextlib import suppress
 from typing import Any, ClassVar, Self, cast
 
 from ...models.scripted.script import ModelStep, read_step
+from .lines import LoopbackListener
 from .wire import Fault, HttpReply, HttpRequest, receive, send
 
 __all__ = ["Fault", "HttpReply", "HttpRequest", "LoopbackServer"]
@@ -40,7 +40,7 @@ __all__ = ["Fault", "HttpReply", "HttpRequest", "LoopbackServer"]
 Responder = Callable[[HttpRequest], Any]
 
 
-class LoopbackServer(abc.ABC):
+class LoopbackServer(LoopbackListener):
     """Serves one wire format from a script; subclass it, see the top of the file.
 
     It is a context manager, sync and async.
@@ -51,13 +51,11 @@ class LoopbackServer(abc.ABC):
     base_path: ClassVar[str] = ""
 
     def __init__(self, script: Iterable[Any] | Responder = ()) -> None:
+        super().__init__()
         self.requests: list[HttpRequest] = []
-        self.connections = 0
         self.answered = 0
         self._respond = script if callable(script) else None
         self._steps: deque[Any] = deque(() if callable(script) else script)
-        self._server: asyncio.Server | None = None
-        self._lines: set[asyncio.Task[Any]] = set()
         self._thread: tuple[threading.Thread, asyncio.AbstractEventLoop] | None = None
 
     @abc.abstractmethod
@@ -73,35 +71,9 @@ class LoopbackServer(abc.ABC):
         return None
 
     @property
-    def url(self) -> str:
-        """Return the address, without a slash at its end."""
-        if self._server is None:
-            raise RuntimeError("the server is not running: enter it with `async with` or `with`")
-        return f"http://127.0.0.1:{self._server.sockets[0].getsockname()[1]}"
-
-    @property
     def base_url(self) -> str:
         """Return the address that the provider's client is given."""
         return self.url + self.base_path
-
-    async def start(self) -> Self:
-        """Listen on a free port of 127.0.0.1."""
-        self._server = await asyncio.start_server(self._connected, "127.0.0.1", 0)
-        return self
-
-    async def close(self) -> None:
-        """Stop listening and drop every line."""
-        if self._server is not None:
-            self._server.close()
-        for line in self._lines:
-            line.cancel()
-        await asyncio.gather(*self._lines, return_exceptions=True)
-
-    async def __aenter__(self) -> Self:
-        return await self.start()
-
-    async def __aexit__(self, *_raised: object) -> None:
-        await self.close()
 
     def __enter__(self) -> Self:
         loop = asyncio.new_event_loop()
@@ -119,22 +91,7 @@ class LoopbackServer(abc.ABC):
         thread.join()
         loop.close()
 
-    async def _connected(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
-        line = asyncio.current_task()
-        assert line is not None
-        self.connections += 1
-        self._lines.add(line)
-        try:
-            await self._converse(reader, writer)
-        except (ConnectionError, asyncio.IncompleteReadError, asyncio.CancelledError):
-            pass  # the client hung up, or the test is over
-        finally:
-            self._lines.discard(line)
-            writer.close()
-            with suppress(ConnectionError):
-                await writer.wait_closed()
-
-    async def _converse(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+    async def converse(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         while (request := await receive(reader)) is not None:
             self.requests.append(request)
             reply, fault = await self._answer(request)
