@@ -7,6 +7,7 @@ from pathlib import Path
 import pytest
 
 from keyturn.cli.main import main
+from keyturn.cli.with_journal import journal_of
 
 COMMANDS = {
     "copy": (["copy", "{url}", "{target}"], 1),
@@ -34,3 +35,17 @@ def test_a_file_that_is_not_there_is_not_made(
     assert said.out == ""
     assert said.err.startswith(f"keyturn {words[0]}: there is no journal in ")
     assert sorted(tmp_path.rglob("*")) == before
+
+
+def test_what_init_made_is_served_and_an_app_has_its_own(
+    tmp_path: Path, own_key: None, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.delenv("KEYTURN_JOURNAL", raising=False)
+    monkeypatch.chdir(tmp_path)
+    assert main(["init", "ada", "--journal", "sqlite:///team.db"]) == 0
+    (tmp_path / "below").mkdir()
+    monkeypatch.chdir(tmp_path / "below")
+    assert journal_of(None, new=True) == f"sqlite:///{tmp_path}/team.db"
+    assert journal_of(None, new=True, recall=False) == "sqlite:///keyturn.db"
+    assert main(["serve", "desk:app", "--journal", "sqlite:///other.db"]) == 2
+    assert "an app has a journal of its own" in capsys.readouterr().err

@@ -5,6 +5,8 @@ from __future__ import annotations
 from random import Random
 from typing import Annotated, Any
 
+import httpx2
+import msgspec
 import pytest
 from msgspec.structs import replace
 
@@ -38,6 +40,7 @@ from keyturn.directory.people import Login, People
 from keyturn.directory.signed import trusted_keys
 from keyturn.engine.run.log_cache import log_in
 from keyturn.testing import ScriptedModel, function_call
+from tests.server.programs import HOST
 from tests.waiting import until_status
 from trials.signers import SSHSigner
 
@@ -128,6 +131,28 @@ async def test_a_signed_vote_is_withdrawn_by_a_signature_and_cannot_be_replayed(
             request = await inbox.approve(request, by=Login(name), proof=await desk.signed(name, request))
         assert (await desk.run.result(10)).final_output == "Done."
     assert (await check(store)).ok
+
+
+@pytest.mark.parametrize("door", ["person", "http"])
+async def test_a_signed_vote_is_withdrawn_at_each_door(journal: Any, door: str) -> None:
+    desk = Desk(journal, Approval(signed=True, quorum=2))
+    async with desk.app as app:
+        people = await desk.people()
+        request, bob = await desk.waiting(), app.inbox.as_person("bob")
+        await bob.decide(request, "approve", proof=await desk.signed("bob", request))
+        request = await app.inbox.get(request.id)
+        proof = await desk.signed("bob", request, "withdraw", note="no")
+        if door == "person":
+            await bob.withdraw(request, proof=proof, note="no")
+        else:
+            token = await people.issue_token("bob", by="ada")
+            said = {"digest": request.digest, "note": "no", "proof": msgspec.to_builtins(proof)}
+            async with httpx2.AsyncClient(transport=httpx2.ASGITransport(app=app.asgi()), base_url=HOST) as http:
+                path, key = f"/v1/requests/{request.id}/withdraw", {"authorization": f"Bearer {token}"}
+                answer = await http.post(path, json=said, headers={**key, "idempotency-key": "w1"})
+            assert answer.status_code == 200, answer.text
+        assert (await app.inbox.get(request.id)).request.votes == ()
+    assert (await check(journal)).ok
 
 
 async def test_an_edit_and_a_rejection_are_signed_as_they_are(journal: Any) -> None:

@@ -16,6 +16,7 @@ from keyturn import (
     MemoryJournal,
     NotAllowed,
     NotPending,
+    Proof,
     Runner,
     RunState,
     UserError,
@@ -154,6 +155,11 @@ async def test_who_may_take_an_approval_back(store: Any) -> None:
     for stranger in (EVE, "ann"):
         with pytest.raises(NotAllowed, match="cannot withdraw this approval"):
             await inbox.withdraw(row, by=stranger)
+    junk = Proof("ssh", "SHA256:none", b"junk")
+    with pytest.raises(UserError, match="omit the proof"):  # nothing that was not checked is on record as signed
+        await inbox.withdraw(row, by=ANN, proof=junk)
+    with pytest.raises(NotAllowed, match="no user 'bob'"):
+        await inbox.as_person("bob").decide(row, "withdraw", proof=junk)
     no_role_any_more = Decider("ann", strength="authenticated")
     assert (await inbox.withdraw(row, by=no_role_any_more)).state == "open"
     with pytest.raises(NotPending, match="no vote on this request"):

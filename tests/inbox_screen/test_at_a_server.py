@@ -148,7 +148,7 @@ async def test_who_comes_second_is_told_who_was_first() -> None:
         assert request is not None
         await at.does(at.app.inbox.reject(await at.does(at.app.inbox.get(name)), by=Login("ben")))
         await at.screen.approve_call(request)
-        await at.says("ben already rejected this", "ago. Nothing ran.")
+        await at.says("ben already decided this", "ago: rejected. Nothing ran.")
         assert await state(at, name) == ("reject", "ben")
 
 

@@ -11,7 +11,7 @@ import pytest
 
 from keyturn import Approval, Inbox, MemoryJournal, NotAllowed, function_tool
 from keyturn.audit.checker import check
-from keyturn.core.errors import NotPending
+from keyturn.core.errors import Conflict, NotPending
 from keyturn.core.people import Decider
 from keyturn.journal import open_journal
 from keyturn.realtime import RealtimeAgent
@@ -271,3 +271,36 @@ async def test_words_of_a_program_that_are_none_leave_the_connection_as_it_is(wo
         await session.approve_tool_call("c1")
         await until(model.outputs)
     assert (model.connects, ["has not run" in note for note in notes(model)]) == (1, [True])
+
+
+class Overtaken(MemoryJournal):
+    """A journal in which another process decides what is pending just before the next line is appended."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.before: Any = None
+
+    async def append(self, *line: Any, **more: Any) -> Any:
+        if (before := self.before) is not None:
+            self.before = None
+            await before()
+        return await super().append(*line, **more)
+
+
+@pytest.mark.parametrize("by_whom", ["what its user says", "a decision here that lost"])
+async def test_a_decision_that_is_read_as_another_line_is_written_starts_its_call(by_whom: str) -> None:
+    """The line that lost the race reads it; nothing else of the session heard of it, and the call was never started."""
+    journal, model = Overtaken(), OwnModel()
+    ran.clear()
+    async with talking_to(model, support(), journal=journal) as (session, told):
+        await model.calls("refund", {"order": "A1"})
+        item = (await told.until("tool_approval_required")).item
+        [request] = await Inbox(journal).list()
+        journal.before = lambda: Inbox(journal).approve(request, by="bob")
+        if by_whom == "what its user says":
+            await session.send_message("Is it done?")
+        else:
+            with pytest.raises(Conflict):
+                await session.reject_tool_call(item, by="ann")
+        await until(lambda: ran == ["A1"])
+        await session.close(end=False)

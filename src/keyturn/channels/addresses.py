@@ -13,6 +13,7 @@ from ipaddress import IPv4Address, IPv6Address
 from typing import NamedTuple
 from urllib.parse import urlsplit
 
+from ..core.errors import UserError
 from .base import ChannelRefused
 
 _HOST = re.compile(r"[A-Za-z0-9_](?:[A-Za-z0-9_.-]{0,252}[A-Za-z0-9_])?\.?")
@@ -52,6 +53,14 @@ class Target(NamedTuple):
         """Return the host and port as a `Host` header says them."""
         host = f"[{self.host}]" if ":" in self.host else self.host
         return host if self.port == (443 if self.secure else 80) else f"{host}:{self.port}"
+
+
+def check_url(url: str, *, loopback: bool) -> None:
+    """Refuse a URL that a program names for a channel, as `target_of` would once a message is sent there."""
+    try:
+        target_of(url, loopback=loopback)
+    except ChannelRefused as error:
+        raise UserError(f"url=: {error}") from None
 
 
 def target_of(url: str, *, loopback: bool = False) -> Target:

@@ -21,6 +21,7 @@ from ..core.people import plain_text
 from ..core.request import Request
 from ..core.settable import WHOLE, Rules, must
 from ..core.values import is_positive
+from ..support.zones import named_zone
 
 TOPICS = (
     "request.created",
@@ -63,14 +64,6 @@ class ChannelBusy(KeyturnError):
         self.seconds = seconds
 
 
-def _is_zone(name: str) -> bool:
-    try:
-        ZoneInfo(name)
-    except (KeyError, ValueError, OSError, TypeError):  # a name that is unknown, or no name at all
-        return False
-    return True
-
-
 @immutable
 class QuietHours(msgspec.Struct, frozen=True):
     """Says when somebody is not told: from `start` to `end` by the clocks of their time `zone`, across midnight too.
@@ -93,7 +86,7 @@ class QuietHours(msgspec.Struct, frozen=True):
             raise UserError('quiet hours begin and end at times like "22:00"') from None
         if any(each.tzinfo is not None for each in times) or times[0] == times[1]:
             raise UserError("quiet hours begin and end at two different times, without an offset: their zone says it")
-        if not _is_zone(self.zone):
+        if named_zone(self.zone) is None:
             raise UserError(f'there is no time zone {self.zone!r}: name one like "Europe/Berlin"')
 
     def until(self, now: datetime) -> datetime | None:
@@ -150,7 +143,7 @@ class Recipient(msgspec.Struct, frozen=True, kw_only=True):
         unknown = sorted(frozenset(self.topics) - frozenset(TOPICS))
         if unknown:
             raise UserError(f"topics= has {unknown[0]!r}; there are {', '.join(TOPICS)}")
-        if self.zone and not _is_zone(self.zone):
+        if self.zone and named_zone(self.zone) is None:
             raise UserError(f'there is no time zone {self.zone!r}: name one like "Europe/Berlin"')
         for name, value in (("after", self.after), ("digest", self.digest)):
             if value is not None and not 0 <= value <= _LONGEST_S:  # which a NaN is not, either

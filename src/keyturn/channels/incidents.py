@@ -11,6 +11,7 @@ from typing import ClassVar, Literal
 
 from ..core.errors import UserError
 from ..core.settable import Sealed
+from .addresses import check_url
 from .base import CHANNEL_RULES, CLAIMED, Channel, ChannelRefused, Message, channel_name
 from .https import Poster
 
@@ -53,6 +54,7 @@ class IncidentChannel(Channel, Sealed):
         self._poster = poster or Poster(loopback=loopback)
         self._keys = {"": keys} if isinstance(keys, str) else dict(keys)
         self._url, self._source = url.rstrip("/"), source
+        check_url(url, loopback=self._poster.loopback)
         if not self._keys or not all(map(_is_key, self._keys.values())):
             raise UserError("the key of the service is plain text without spaces, as its integration shows it")
 

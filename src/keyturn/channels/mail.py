@@ -19,7 +19,7 @@ from typing import Literal
 from ..core.errors import UserError
 from ..core.settable import Sealed
 from .base import CHANNEL_RULES, Channel, ChannelRefused, Message, channel_name
-from .mail_pages import page
+from .mail_pages import FOOT, page
 from .threads import ChannelThreads
 
 Security = Literal["starttls", "tls", "none"]
@@ -128,8 +128,7 @@ def letter(message: Message, sender: Address, to: Address) -> EmailMessage:
 
 
 def _text(message: Message) -> list[str]:
-    foot = "Decide in the inbox: a reply to this mail is not read."
-    return [message.text, "", foot] if message.text else [foot]
+    return [message.text, "", FOOT] if message.text else [FOOT]
 
 
 def _address(text: str) -> Address:

@@ -10,6 +10,7 @@ from html import escape
 
 from .base import Message
 
+FOOT = "Decide in the inbox: a reply to this mail is not read."
 _FONT = "font-family:system-ui,-apple-system,'Segoe UI',Roboto,sans-serif"
 _MONO = "font-family:ui-monospace,Menlo,Consolas,monospace"
 _PAGE = """<!doctype html>
@@ -41,7 +42,7 @@ def page(message: Message) -> str:
     """
     parts = [_about(message.about), _rows(message)]
     parts += [_BUTTON.format(link=escape(message.link))] if message.link else []
-    foot = ["Decide in the inbox: a reply to this mail is not read."]
+    foot = [FOOT]
     foot += [f"Request {escape(message.request)}"] if message.request else []
     foot += [f"Digest {escape(message.digest)}"] if message.digest else []
     title = escape(message.title)

@@ -10,9 +10,8 @@ from typing import Any
 
 import msgspec
 
-from ..core.errors import UserError
 from ..core.settable import Sealed
-from .addresses import target_of
+from .addresses import check_url
 from .base import CHANNEL_RULES, Channel, ChannelRefused, Message, channel_name
 from .https import Poster
 
@@ -35,10 +34,8 @@ class TeamsChannel(Channel, Sealed):
         self.timeout = 15.0
         self._poster = poster or Poster(loopback=loopback)
         self._url = url
-        try:
-            _ = url and target_of(url, loopback=loopback)
-        except ChannelRefused as error:
-            raise UserError(f"url=: {error}") from None
+        if url:
+            check_url(url, loopback=self._poster.loopback)
 
     async def send(self, message: Message) -> None:
         url = message.to.address or self._url

@@ -16,7 +16,7 @@ import msgspec
 from ..core.encodable import moment
 from ..core.errors import UserError
 from ..core.settable import Sealed
-from .addresses import target_of
+from .addresses import check_url
 from .base import CHANNEL_RULES, Channel, ChannelRefused, Message, Recipient, channel_name
 from .https import Poster
 
@@ -56,7 +56,7 @@ class WebhookChannel(Channel, Sealed):
         self._secret = secret
         self._source = source
         if url is not None:
-            _refuse_at_the_call(url, self._poster.loopback)
+            check_url(url, loopback=self._poster.loopback)
         if not callable(secret):
             _signers(secret)
 
@@ -127,10 +127,3 @@ def _is_secret(text: object) -> bool:
 
 
 _PREFIX, _SHORTEST = "whsec_", 24
-
-
-def _refuse_at_the_call(url: str, loopback: bool) -> None:
-    try:
-        target_of(url, loopback=loopback)
-    except ChannelRefused as error:
-        raise UserError(f"url=: {error}") from None

@@ -10,9 +10,9 @@ from __future__ import annotations
 import argparse
 import asyncio
 import json
-import re
 import sys
 from collections.abc import Callable, Coroutine, Sequence
+from contextlib import suppress
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any, LiteralString
@@ -42,7 +42,6 @@ from .seats.base import Seat
 from .seats.sitting import seated
 from .with_journal import describe_journal, describe_json, describe_url, url_of
 
-_AGO = re.compile(r"[0-9]{1,9}(?:s|m|h|d|w)")
 _URLS = ("sqlite:", "postgresql:", "postgres:", "memory:")
 _NAMES: dict[str, LiteralString] = {
     "checkpoint": "keyturn audit checkpoint",
@@ -324,11 +323,11 @@ def _wanted(arguments: argparse.Namespace) -> Terms:
 def _time(name: str, text: str | None) -> datetime | None:
     if text is None:
         return None
-    if _AGO.fullmatch(text):
-        return datetime.now(UTC) - timedelta(milliseconds=milliseconds(text))
     try:
         at = datetime.fromisoformat(text)
     except ValueError:
+        with suppress(UserError, OverflowError):
+            return datetime.now(UTC) - timedelta(milliseconds=milliseconds(text))
         raise UserError(f"{name} is a time such as 2026-11-02, 2026-11-02T09:30:00+01:00 or 7d, not {text!r}") from None
     return at if at.tzinfo is not None else at.replace(tzinfo=UTC)
 

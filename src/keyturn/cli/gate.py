@@ -5,11 +5,11 @@ from __future__ import annotations
 import argparse
 import asyncio
 import os
-from pathlib import Path
-from typing import Any
+from typing import Any, cast
 
 from ..core.errors import KeyturnError
 from .printing import print_labelled
+from .with_journal import SERVER, TOKEN, token_of
 
 _HOLD = 50.0
 
@@ -31,21 +31,33 @@ def describe(parser: argparse.ArgumentParser) -> None:
 def run(arguments: argparse.Namespace) -> int:
     """Serve on stdin and stdout until the client hangs up."""
     command = [word for number, word in enumerate(arguments.command) if number or word != "--"]
-    server = arguments.server or os.environ.get("KEYTURN_SERVER")
+    server = arguments.server or os.environ.get(SERVER)
     if bool(command) == bool(arguments.http):
         print_labelled("keyturn gate", "name one MCP server: keyturn gate -- COMMAND, or --http URL")
         return 2
     try:
-        token = Path(arguments.token_file).read_text(encoding="utf-8").strip() if arguments.token_file else ""
-        token = token or os.environ.get("KEYTURN_TOKEN", "")
+        token = token_of(arguments)
         if not server or not token:
-            print_labelled("keyturn gate", "set KEYTURN_SERVER and KEYTURN_TOKEN, or pass --server and --token-file")
+            print_labelled("keyturn gate", f"set {SERVER} and {TOKEN}, or pass --server and --token-file")
             return 2
         asyncio.run(_serve(arguments, command, server, token))
+    except ImportError as error:
+        print_labelled("keyturn gate", f"the gate needs more packages: pip install 'keyturn[mcp,server]' ({error})")
+        return 2
     except (KeyturnError, OSError) as error:
         print_labelled("keyturn gate", str(error))
         return 1
+    except ExceptionGroup as group:
+        print_labelled("keyturn gate", f"the MCP server or its client failed: {_first_of(group)}")
+        return 1
     return 0
+
+
+def _first_of(error: Exception) -> str:
+    """Return the first error of a group, by its kind and words."""
+    if isinstance(error, ExceptionGroup):
+        return _first_of(cast("ExceptionGroup[Exception]", error).exceptions[0])
+    return f"{type(error).__name__}: {error}"
 
 
 async def _serve(arguments: argparse.Namespace, command: list[str], server: str, token: str) -> None:
@@ -55,7 +67,7 @@ async def _serve(arguments: argparse.Namespace, command: list[str], server: str,
     from ..client.client import AsyncClient
     from ..mcp_gate.proxy import McpGate
 
-    theirs = {name: value for name, value in os.environ.items() if name != "KEYTURN_TOKEN"}  # which is not theirs
+    theirs = {name: value for name, value in os.environ.items() if name != TOKEN}  # which is not theirs
     at: Any = arguments.http or StdioServerParameters(command=command[0], args=command[1:], env=theirs)
     async with AsyncClient(server, token) as keyturn, Client(at) as up:
         await McpGate(up, keyturn.asks, hold=arguments.hold, ungated=arguments.ungated).serve()

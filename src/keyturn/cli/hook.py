@@ -7,7 +7,8 @@ import os
 import sys
 from pathlib import Path
 
-_HOSTS = ("claude-code", "codex", "gemini")
+from ..hooks.hosts import HOSTS
+
 _ACTIONS = ("install", "uninstall", "status", "test")
 _WAIT = 3_600
 
@@ -18,8 +19,8 @@ def describe(parser: argparse.ArgumentParser) -> None:
         "keyturn hook install claude-code --server URL --token-file FILE writes the hook into the agent's settings; "
         "`keyturn hook claude-code` is what the agent starts."
     )
-    parser.add_argument("what", choices=(*_ACTIONS, *_HOSTS), help="install, uninstall, status, test; or the agent")
-    parser.add_argument("host", nargs="?", choices=_HOSTS, help="the coding agent")
+    parser.add_argument("what", choices=(*_ACTIONS, *HOSTS), help="install, uninstall, status, test; or the agent")
+    parser.add_argument("host", nargs="?", choices=(*HOSTS,), help="the coding agent")
     parser.add_argument("--server", metavar="URL", help="the server that is asked")
     parser.add_argument("--token-file", metavar="FILE", help="a token with the scope 'ask'")
     parser.add_argument("--wait", type=int, default=_WAIT, metavar="SECONDS", help="how long a decision may take")
@@ -29,10 +30,10 @@ def describe(parser: argparse.ArgumentParser) -> None:
 
 def run(arguments: argparse.Namespace) -> int:
     """Answer the agent, or change its settings."""
-    if arguments.what in _HOSTS:
+    if arguments.what in HOSTS:
         return _hook(arguments)
     if arguments.what != "status" and arguments.host is None:
-        return _failed(f"name the agent: keyturn hook {arguments.what} {' | '.join(_HOSTS)}")
+        return _failed(f"name the agent: keyturn hook {arguments.what} {' | '.join(HOSTS)}")
     return {"install": _install, "uninstall": _uninstall, "status": _status, "test": _test}[arguments.what](arguments)
 
 
@@ -60,29 +61,27 @@ def _hook(arguments: argparse.Namespace) -> int:
 
 
 def _install(arguments: argparse.Namespace) -> int:
+    from ..core.errors import KeyturnError
     from ..hooks.hooks_json import BadSettings
     from ..hooks.hosts import host_named
     from ..hooks.installing import NoPlace, install, keep_place, place
+    from .with_journal import token_of
 
+    if arguments.token_file and not arguments.server:
+        return _failed("--token-file is for the server that --server names")
     try:
         if arguments.server:
-            token = _token(arguments)
+            token = token_of(arguments)
             if not token:
                 return _failed("a token is needed: --token-file FILE, or KEYTURN_TOKEN")
             print(f"Server and token: {keep_place(arguments.server, token)}")
         place()
         path = install(host_named(arguments.host), _home(arguments), arguments.wait, arguments.must)
-    except (NoPlace, BadSettings, OSError) as error:
+    except (NoPlace, BadSettings, KeyturnError, OSError) as error:
         return _failed(str(error))
     print(f"Hook: {path}")
     print(f"Try it: keyturn hook test {arguments.host}")
     return 0
-
-
-def _token(arguments: argparse.Namespace) -> str:
-    if arguments.token_file:
-        return Path(arguments.token_file).read_text(encoding="utf-8").strip()
-    return os.environ.get("KEYTURN_TOKEN", "")
 
 
 def _uninstall(arguments: argparse.Namespace) -> int:
@@ -105,7 +104,7 @@ def _status(arguments: argparse.Namespace) -> int:
     from ..hooks.server import AskServer, ServerRefused
 
     code = 0
-    for name in [arguments.host] if arguments.host else _HOSTS:
+    for name in [arguments.host] if arguments.host else HOSTS:
         host = host_named(name)
         path = _home(arguments) / host.config
         try:
@@ -134,15 +133,15 @@ def _test(arguments: argparse.Namespace) -> int:
     from ..hooks.installing import NoPlace, place
     from ..hooks.server import AskServer, ServerRefused
 
-    event = "BeforeTool" if arguments.host == "gemini" else "PreToolUse"
+    host = host_named(arguments.host)
     sent = {
-        "hook_event_name": event, "session_id": f"test {os.getpid()}", "tool_use_id": "test", "tool_name": "Bash",
+        "hook_event_name": host.event, "session_id": f"test {os.getpid()}", "tool_use_id": "test", "tool_name": "Bash",
         "tool_input": {"command": "echo 'a test of the hook: approve or reject it'"}, "cwd": str(Path.cwd()),
     }  # fmt: skip
     try:
         server, token = place()
         print(f"Waiting for a decision at {server} ...", flush=True)
-        made = answered(host_named(arguments.host), json.dumps(sent), AskServer(server, token), arguments.wait)
+        made = answered(host, json.dumps(sent), AskServer(server, token), arguments.wait)
     except (NoPlace, ServerRefused) as error:
         return _failed(str(error))
     print(made.stdout or "(no output: the call runs)")

@@ -28,7 +28,9 @@ def describe(parser: argparse.ArgumentParser) -> None:
     """Add the arguments of this command."""
     parser.add_argument("app", nargs="?", help="the app, as module:name; without one, an inbox for external callers")
     parser.add_argument(
-        "--journal", metavar="URL", help="without an app: the journal (default: KEYTURN_JOURNAL, else ./keyturn.db)"
+        "--journal",
+        metavar="URL",
+        help="without an app: the journal (default: KEYTURN_JOURNAL, else that of keyturn init, else ./keyturn.db)",
     )
     parser.add_argument("--host", default="127.0.0.1", help="the address to listen on (default: %(default)s)")
     parser.add_argument("--port", type=int, default=8321, help="the port (default: %(default)s)")
@@ -66,6 +68,8 @@ def run(arguments: argparse.Namespace) -> int:
         if arguments.strict:
             warnings.simplefilter("error", UnsafeStore)
         try:
+            if arguments.app and arguments.journal:
+                raise UserError("an app has a journal of its own: omit --journal")
             app = found(arguments.app) if arguments.app else external(journal_of(arguments.journal, new=True))
             address = ListeningAddress(
                 host=arguments.host,

@@ -99,19 +99,19 @@ def describe_url(parser: argparse.ArgumentParser) -> None:
 
 
 def url_of(arguments: argparse.Namespace, *, new: bool = False) -> str:
-    """Return the URL of the journal that is meant, or raise `UserError`; a new one is made here if none is named."""
+    """Return the URL of the journal that is meant, or raise `UserError`; with `new`, of one that is made here."""
     word = getattr(arguments, "url", None)
     if word is not None and arguments.journal not in (None, word):
         raise UserError("two journals are named: omit the argument, or --journal")
-    return journal_of(word or arguments.journal, new=new)
+    return journal_of(word or arguments.journal, new=new, recall=not new)
 
 
-def journal_of(given: str | None, *, new: bool = False) -> str:
-    """Return the URL of the journal that is given, else of the environment or of this directory."""
+def journal_of(given: str | None, *, new: bool = False, recall: bool = True) -> str:
+    """Return the URL of the journal that is given, else of the environment, of `keyturn init` or of this directory."""
     given = given or os.environ.get(JOURNAL)
     if given:
         return str(given)
-    if not new and (known := recalled()) is not None:
+    if recall and (known := recalled()) is not None:
         return known.journal
     if new or Path(_NEAR).is_file():
         return f"sqlite:///{_NEAR}"

@@ -1,4 +1,4 @@
-"""What is said of a call before it is shown: who wants what, what tool description, and why it asks.
+"""What is said of a call before it is shown: who wants what, how the tool describes itself, and why it asks.
 
 Nothing is asked or decided here. Names, descriptions and reasons are anybody's words: they are labelled, never put into
 a sentence of ours.

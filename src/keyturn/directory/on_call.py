@@ -17,6 +17,7 @@ import msgspec
 from ..core.encodable import moment
 from ..core.errors import UserError
 from ..core.policy import Approval, milliseconds
+from ..support.zones import named_zone
 
 #: The setting of a directory that holds the schedules, by role.
 SETTING = "on_call"
@@ -68,8 +69,9 @@ class Level(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
         try:
             times = [time.fromisoformat(text) for text in self.hours or ()]
             since = datetime.fromisoformat(self.since)
-            ZoneInfo(self.zone)
-        except (ValueError, KeyError, OSError):
+            if named_zone(self.zone) is None:
+                raise ValueError
+        except ValueError:
             raise UserError(
                 'a level of on_call has since="2026-11-02T09:00", hours=["09:00", "17:00"] and zone="Europe/Berlin"'
             ) from None

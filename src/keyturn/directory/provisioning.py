@@ -60,7 +60,7 @@ def map_claims(directory: Directory, person: str, claims: Claims) -> Events:
     groups = tuple(sorted({named(each, "a group") for each in claims.groups}))
     roles = tuple(sorted({named(each, "a role") for each in claims.roles}))
     mapped = ev.ClaimsMapped(person, groups, roles)
-    if not after(directory, mapped).admins():
+    if directory.admins() == [person] and not after(directory, mapped).admins():
         mapped = ev.ClaimsMapped(person, groups, tuple(sorted({*roles, ADMIN})))
     same = (frozenset(mapped.groups), frozenset(mapped.roles)) == (found.claimed_groups, found.claimed_roles)
     return [] if same else [mapped]

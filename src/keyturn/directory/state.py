@@ -24,6 +24,8 @@ OURS = "keyturn"
 PASSKEY = "passkey"
 #: What a token may be used for.
 SCOPES = ("decide", "read", "people", "run", "ask", "scim")
+#: What no token is for of an account of each kind.
+NOT_FOR: dict[str, tuple[str, ...]] = {"machine": ("decide",), "person": ("scim",)}
 #: What a token is for that keeps users and groups for an identity provider, by SCIM.
 SCIM = "scim"
 

@@ -104,6 +104,7 @@ class Loop:
 
     def _todo(self) -> list[Effect]:
         stops = self.drive.stops
+        self.drive.roused = False
         if "failed" in stops or self.run.status == "failed":
             return []
         if self.drive.begun or "leaving" in stops:  # what is begun is done, even by who leaves

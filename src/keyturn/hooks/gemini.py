@@ -36,5 +36,5 @@ def _installed(text: str, command: str, seconds: int, must: str) -> str:
 
 HOST = HookHost(
     "gemini", "Gemini CLI", "0.61.0", ".gemini/settings.json", _read, _allow, _deny, _edits,
-    _installed, command_lines,
+    _installed, command_lines, "BeforeTool",
 )  # fmt: skip

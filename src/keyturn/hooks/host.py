@@ -31,7 +31,8 @@ class HookHost(NamedTuple):
     `read` reads what it sends; None where the event is none to decide about. `allow` says that the call runs, with
     other arguments where these are given, `deny` that it does not. `edits` says for an event whether other arguments
     reach the agent. `config` is the file of its settings below the home directory, `installed` returns its text with
-    the hook, `lines` the commands of hooks in it. `tried` is the version that the answers were tried with.
+    the hook, `lines` the commands of hooks in it. `tried` is the version that the answers were tried with, `event` what
+    the agent calls the event before a tool runs.
     """
 
     name: str
@@ -44,6 +45,7 @@ class HookHost(NamedTuple):
     edits: Callable[[str], bool]
     installed: Callable[[str, str, int, str], str]
     lines: Callable[[str], list[str]]
+    event: str = "PreToolUse"
 
 
 def call_of(sent: Mapping[str, Any], folder: str = "") -> HookCall:

@@ -12,7 +12,7 @@ from ..core import events as ev
 from ..core.beside_events import Mark
 from ..core.codec import Log
 from ..core.digest import digest as digest_of
-from ..core.errors import Conflict, NotPending
+from ..core.errors import Conflict, NotPending, UserError
 from ..core.gate.marks import own_vote, too_late, withdrawal_of
 from ..core.people import Strength, plain_text
 from ..core.run import request_id
@@ -126,7 +126,9 @@ class Marking:
         strength: Strength = "authenticated" if proof is None else "signed"
         who = await self._requests.who(by, None if call is None else call.terms, log.run.requester, strength=strength)
         vote = None if call is None or call.state not in WAITING else own_vote(call, who)
-        if call is not None and vote is not None and proof is not None:
+        if proof is not None:  # what is not checked is not recorded as signed
+            if call is None or vote is None:
+                raise UserError("you have no vote on this request whose withdrawal is signed: omit the proof")
             made = withdrawal_of(log.run, call, who, note, proof)
             await self._requests.people.check_proof((request_id(log.run, name), call.revision), made)
         return cm.Withdraw(name, who, note=note, proof=proof, vote="" if vote is None else vote.verdict)

@@ -101,7 +101,7 @@ class OwnInbox:
         made: RequestRow = await getattr(self._inbox, method)(request, by=self._signer(details), **given)
         return made
 
-    def _signer(self, details: Details) -> By:
+    def _signer(self, details: Naming) -> By:
         """Return who decides: a signature says who it is, and is checked, where there is only a name."""
         by = self._by
         signed = details.get("proof") is not None and not isinstance(by, Login | Decider)
@@ -138,7 +138,7 @@ class OwnInbox:
         self, request: Shown, *, run: str | None = None, once: str | None = None, **shown: Unpack[Naming]
     ) -> RequestRow:
         """Withdraw one's vote on an open request, or an approval before its call starts."""
-        return await self._inbox.withdraw(request, by=self._by, run=run, once=once, **shown)
+        return await self._inbox.withdraw(request, by=self._signer(shown), run=run, once=once, **shown)
 
     async def preview_edit(self, request: Shown, edit: Mapping[str, Any], **shown: Unpack[Naming]) -> EditPreview:
         """Return what approving a request with these arguments would run."""

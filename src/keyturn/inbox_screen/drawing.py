@@ -87,8 +87,8 @@ def head_rows(detail: Detail, now: int, width: int) -> Iterator[Row]:
         risk += [("text", "  "), *_clock(row.expires_at, row.asked_at, now, width - len(word) - 4)]
     yield risk
     before, _tool, after = question_of(row)
-    words = before if "that" in before else f"{before} it"
-    for folded in folded_words(f"{words} {after}".replace(" ?", "?").split(" "), width):
+    words = "Answer its question" if row.kind == "external" else f"{before} it {after}".replace(" ?", "?")
+    for folded in folded_words(words.split(" "), width):
         yield [("title", folded)]
 
 

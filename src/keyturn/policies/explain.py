@@ -39,7 +39,7 @@ class Explanation(msgspec.Struct, frozen=True):
     """Explains why a policy says what it says of a call.
 
     `verdict` is what it says, None where the tool's own setting applies; `rule` is the rule that decides, None where
-    no rule does and the policy's default holds; `passed_by` are the rules above it. As a text it is one line a rule.
+    no rule does and the policy's default applies; `passed_by` are the rules above it. As a text it is one line a rule.
 
     >>> print(Explanation(Verdict("deny", by="policy:default")))
     no rule matches; the default is deny

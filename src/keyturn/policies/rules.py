@@ -50,8 +50,8 @@ class Shadowed(msgspec.Struct, frozen=True):
 class Policy(Sealed):
     """Decides by an ordered list of rules, of which the first that matches decides.
 
-    `default` applies where none does; without it the tool's own setting applies. With `shadow=True` it decides nothing,
-    and keeps in `shadowed` what it would have decided for the last thousand calls.
+    `default` applies where no rule matches; without it, the tool's own setting does. With `shadow=True` it decides
+    nothing, and keeps in `shadowed` what it would have decided for the last thousand calls.
 
     >>> policy = Policy(allow(tool="pay", where={"amount": {"gt": 0, "le": 100}}), ask(tool="pay"), default="deny")
     >>> call = CallView("pay", "function", "desk", {"amount": 250}, digest="5e1f", call_id="call_1")

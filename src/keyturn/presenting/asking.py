@@ -352,10 +352,10 @@ def _why_not(error: Exception, now: int) -> str:
     """Return why a word was not recorded: of a lost race who was first, how long before, and whether anything ran.
 
     >>> _why_not(Conflict("late", winner="ben", decision="reject", at=1_000), 4_000)
-    'ben already rejected this, 3 s ago. Nothing ran.'
+    'ben already decided this, 3 s ago: rejected. Nothing ran.'
     """
     if not isinstance(error, Conflict) or error.winner is None or error.decision is None:
         return error.message if isinstance(error, KeyturnError) else str(error)
     when = "" if error.at is None else f", {span(now - error.at)} ago"
     ran = " Nothing ran." if error.decision in NOTHING_RAN else ""
-    return f"{error.winner} already {STATES.get(error.decision, error.decision)} this{when}.{ran}"
+    return f"{error.winner} already decided this{when}: {STATES.get(error.decision, error.decision)}.{ran}"

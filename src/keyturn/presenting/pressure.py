@@ -25,7 +25,7 @@ KINDS = {
     "haste": "urges haste",
     "authority": "refers to the authority of others",
     "unchecked": "claims that no check is needed",
-    "unasked": "claims to be requested, which the task does not say",
+    "unasked": "claims to be requested; the task does not say so",
     "orders": "tells you how to decide",
 }
 

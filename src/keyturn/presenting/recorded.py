@@ -9,6 +9,7 @@ from ..core.policy import Approval
 from ..core.request import Request, Vote
 from ..journal.rows import RequestRow
 from ..render.escape import quote
+from ..render.plural import plural
 from ..render.verdicts import STATES
 from .asking import approvals
 from .clock import span
@@ -36,6 +37,7 @@ _NEXT = {
     "answer": "The tool does not run. The agent reads your answer as the result.",
     "ran": "The agent reads what you said as the result. Nothing runs again.",
     "did_not_run": "The agent is told that the call did not run. Nothing runs again.",
+    "expire": "The call does not run. The agent is told that it expired.",
     "right": "The review is on record.",
     "wrong": "The review is on record. What ran is not undone.",
 }
@@ -74,8 +76,10 @@ def recorded(
         return None
     if row.by == person:
         heading = f"{_DID.get(row.state, STATES.get(row.state, row.state))}."
+    elif row.state == "expire":
+        heading = "The request expired before it was decided."
     else:
-        heading = f"{row.by} completed your vote: {STATES.get(row.state, row.state)}."
+        heading = f"{row.by} decided it: {STATES.get(row.state, row.state)}."
     if row.state not in _RUNS:
         return Recorded(heading, _NEXT.get(row.state, ""))
     left = 0 if until is None else max(until - now, 0) // 100 * 100
@@ -157,12 +161,12 @@ def overrules(request: Request) -> str:
     if left > 1:
         return f"{terms.deny_quorum} rejections end the request; yours is one of them."
     given = approvals(request)
-    over = f" and overrules {given} approval{'' if given == 1 else 's'}" if given else ""
+    over = f" and overrules {plural(given, 'approval')}" if given else ""
     return f"Rejecting ends the request for everyone{over}."
 
 
 def _count(number: int, what: str) -> str:
-    return f"One {what}" if number == 1 else f"{number} {what}s"
+    return f"One {what}" if number == 1 else plural(number, what)
 
 
 def _names(people: Sequence[str]) -> str:

@@ -29,7 +29,7 @@ from .model_inputs import (
 )
 
 _ANOTHER_SERVER = (
-    "The request was approved, and another agent is active now, which does not have that server: it did not run."
+    "The request was approved, and another agent is active now, which does not have that server: the call did not run."
 )
 
 Send = Callable[[RealtimeModelSendEvent], Awaitable[None]]

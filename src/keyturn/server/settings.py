@@ -18,6 +18,7 @@ _LONGEST_MS = 30 * 86_400_000
 _REFRESH_MS = 3_600_000
 _SHORTEST_REFRESH_MS = 60_000
 _HEADER = re.compile(r"[A-Za-z0-9-]+")
+_URL = re.compile(r"$|/|https?://")
 LOOPBACK = ("localhost", "127.0.0.1", "[::1]")
 
 
@@ -172,8 +173,10 @@ class ServerSettings:
         named = isinstance(self.identity, str) and _HEADER.fullmatch(self.identity)
         if self.identity is not None and not callable(self.identity) and not named:
             raise UserError("identity= is a callable that takes the request, or the name of a header")
-        if not (self.title + self.identity_url).isprintable() or self.identity_url[:1] not in ("", "/", "h"):
-            raise UserError("title= and identity_url= are one line, and identity_url= begins with / or https://")
+        if not (self.title + self.identity_url).isprintable() or not _URL.match(self.identity_url):
+            raise UserError(
+                "title= and identity_url= are one line, and identity_url= begins with /, https:// or http://"
+            )
         for proxy in self.proxies:
             try:
                 network = ip_network(proxy)

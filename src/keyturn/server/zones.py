@@ -9,18 +9,17 @@ from __future__ import annotations
 from datetime import UTC, date, datetime, time, timedelta, tzinfo
 from typing import Any
 from urllib.parse import unquote
-from zoneinfo import ZoneInfo
 
 from starlette.requests import HTTPConnection
 
 from ..core.encodable import moment
 from ..core.errors import UserError
 from ..presenting.clock import stamp
+from ..support.zones import named_zone
 
 #: The cookie, and the setting of a person, that name a zone.
 COOKIE = "keyturn_zone"
 SETTING = "zone"
-_LONGEST = 64
 
 
 def zone_of(request: HTTPConnection, settings: dict[str, Any]) -> tzinfo:
@@ -34,25 +33,10 @@ def browser_zone(request: HTTPConnection) -> str:
     return name if named_zone(name) is not None else ""
 
 
-def named_zone(name: object) -> tzinfo | None:
-    """Return the zone of a name such as "Europe/Berlin"; None where there is none.
-
-    >>> named_zone("Europe/Berlin"), named_zone("../etc/passwd"), named_zone("UTC"), named_zone(5)
-    (zoneinfo.ZoneInfo(key='Europe/Berlin'), None, datetime.timezone.utc, None)
-    """
-    if not isinstance(name, str) or not 0 < len(name) <= _LONGEST:
-        return None
-    if name == "UTC":
-        return UTC
-    try:
-        return ZoneInfo(name)
-    except (KeyError, ValueError, OSError):  # unknown, no name at all, or a folder
-        return None
-
-
 def exactly(ms: int, zone: tzinfo) -> str:
     """Return a time as a hint has it: by the reader's clock, with UTC beside it.
 
+    >>> from zoneinfo import ZoneInfo
     >>> exactly(0, ZoneInfo("Europe/Berlin")), exactly(0, UTC)
     ('1970-01-01 01:00:00 CET, 1970-01-01 00:00:00 UTC', '1970-01-01 00:00:00 UTC')
     """
@@ -62,6 +46,7 @@ def exactly(ms: int, zone: tzinfo) -> str:
 def day_in(text: str, zone: tzinfo, *, ends: bool = False) -> datetime | None:
     """Return when a day of a form begins, or with `ends` its last moment; a whole time is taken as it is.
 
+    >>> from zoneinfo import ZoneInfo
     >>> day_in("2026-11-02", ZoneInfo("Europe/Berlin")).isoformat()
     '2026-11-02T00:00:00+01:00'
     """

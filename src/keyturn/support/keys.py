@@ -208,7 +208,7 @@ def _check_file(path: Path, found: os.stat_result, instead: str) -> None:
     if found.st_mode & 0o077:
         raise UserError(
             f"others can read or write the key file {path} (mode {stat.S_IMODE(found.st_mode):04o}): chmod 600 it if "
-            f"you are sure that it was not read or changed, or delete it and lose what its keys signed"
+            "you are sure that it was not read or changed, or delete it and lose what its keys signed"
         )
 
 

@@ -189,7 +189,7 @@ def test_who_is_second_is_told_while_they_look(browser: Browser) -> None:
         path = f"/requests/{at.asked['notices']}"
         ada, ben = at.window("ada", path), at.window("ben", path)
         ada.get_by_role("button", name="Approve this call").click()
-        expect(ben.locator("[data-gone]")).to_contain_text("was just decided")
+        expect(ben.locator("[data-gone]")).to_contain_text("is no longer pending")
         expect(ben.get_by_role("button", name="Approve this call")).to_be_disabled()
         expect(ben.locator("#outcome")).to_contain_text("approved ada")
 

@@ -151,7 +151,7 @@ async def test_who_comes_second_is_told_who_was_first() -> None:
         late = await ben.send(f"/requests/{asked['notices']}/decide", {**form, "verdict": "approve"})
         assert late.status_code == 409
         assert "Not recorded." in late.text
-        assert "ada already rejected this, 0 s ago. Nothing ran." in late.text
+        assert "ada already decided this, 0 s ago: rejected. Nothing ran." in late.text
         partial = await ben.send(
             f"/requests/{asked['notices']}/decide", {**form, "verdict": "approve"}, **{"hx-request": "true"}
         )

@@ -6,7 +6,10 @@ import html
 import re
 from typing import Any
 
-from keyturn import Agent, App, MemoryJournal, Runner, RunState, function_tool
+import pytest
+
+from keyturn import Agent, App, Approval, MemoryJournal, Runner, RunState, function_tool
+from keyturn.core.errors import LogDamaged
 from keyturn.models.scripted.model import ScriptedModel, assistant_message, function_call
 from keyturn.tools.base import OutcomeUnknown
 from tests.server.office import office, opened, peopled
@@ -51,7 +54,7 @@ async def test_the_answer_names_who_is_still_needed_and_the_used_button_is_gone(
         assert "vote withdrawn ada" in words(open_again)
         for visitor in (ada, ben):
             await visitor.decide(name, "approve")
-        assert "ben completed your vote: approved." in words(await ada.see(page))
+        assert "ben decided it: approved." in words(await ada.see(page))
         assert "You approved this call." in words(await ben.see(page))
 
 
@@ -102,7 +105,11 @@ async def test_a_list_has_rows_and_what_a_field_takes_is_said_of_it() -> None:
         assert 'names: ["a", "c"]' in words(drawn)
 
 
-async def test_a_question_and_its_answer_stand_with_the_request_that_follows() -> None:
+async def _unreadable(*_asked: Any) -> Any:
+    raise LogDamaged("5e1f", 0, "does not fold")
+
+
+async def test_a_question_and_its_answer_stand_with_the_request_that_follows(monkeypatch: pytest.MonkeyPatch) -> None:
     call = [function_call("tag", {"names": ["a"], "amount": 1})]
     replies: list[Any] = [call, [assistant_message("The second list."), *call], "ok"]
     agent = Agent("desk", model=ScriptedModel(replies), tools=[tag])
@@ -116,6 +123,11 @@ async def test_a_question_and_its_answer_stand_with_the_request_that_follows() -
         assert "Waiting for the agent's answer" in words(listed)
         assert asked["desk"] in listed.text
         assert "Which list? The agent has not answered yet." in words(await ada.see(page))
+        decides = Visiting(app, await app.people.issue_token("ada", ("decide",), by="ada"), program=True)
+        assert "Waiting for the agent's answer" not in words(await decides.see(page))  # it may not read lists
+        with monkeypatch.context() as damaged:
+            damaged.setattr("keyturn.server.web.inbox.log_in", _unreadable)
+            assert "No pending requests." in words(await ada.see("/"))
         run = (await app.inbox.get(asked["desk"])).run
         await Runner.run(agent, await RunState.load(app.journal, run, agent))
         [row] = await app.inbox.list()
@@ -143,7 +155,7 @@ async def test_a_grant_says_how_many_of_the_latest_requests_it_would_have_covere
 async def test_a_call_in_doubt_has_three_equal_buttons_and_running_it_again_is_asked_twice() -> None:
     starts: list[int] = []
 
-    @function_tool(needs_approval=True)
+    @function_tool(needs_approval=True, approval=Approval(reason="required"))
     def charge(amount: int) -> str:
         """Charge."""
         starts.append(amount)
@@ -155,7 +167,7 @@ async def test_a_call_in_doubt_has_three_equal_buttons_and_running_it_again_is_a
     app, tokens, asked = await staffed("desk", agents=[Agent("desk", model=model, tools=[charge])])
     async with app:
         ada, page = Visiting(app, tokens["ada"]), f"/requests/{asked['desk']}"
-        await ada.decide(asked["desk"], "approve")
+        await ada.decide(asked["desk"], "approve", note="due")
         run = (await app.inbox.get(asked["desk"])).run
         await until_status(app, run, "waiting")
         seen = await ada.see(page)
@@ -164,9 +176,10 @@ async def test_a_call_in_doubt_has_three_equal_buttons_and_running_it_again_is_a
             ("did_not_run", "second"),
             ("retry", "second"),
         ]
-        asked_again = await ada.decide(asked["desk"], "retry")
+        asked_again = await ada.decide(asked["desk"], "retry", note="the bank says no")
         assert "Run it again? It was started 1 time." in words(asked_again)
+        assert 'value="the bank says no"' in asked_again.text
         assert starts == [5]
-        await ada.decide(asked["desk"], "retry", again="1")
+        await ada.decide(asked["desk"], "retry", again="1", note="the bank says no")
         assert (await app.result(run, 20)).final_output == "ok"
         assert starts == [5, 5]

@@ -11,6 +11,7 @@ from collections.abc import Callable
 from datetime import datetime
 from typing import Any, LiteralString, NamedTuple, cast
 
+from ...core.errors import UserError
 from ...core.request import Mark
 from ...inbox.personal import Details, Marking, PersonalInbox
 from ...journal.rows import RequestRow
@@ -61,6 +62,8 @@ async def _record(inbox: PersonalInbox, marking: MarkingVerb, arguments: argpars
     who = await inbox.who()
     words = marking.words(arguments)
     with hinting(who.verified):
+        if "run" in words and "sign" in words:
+            raise UserError("--sign is for a vote on an open request: omit --run")
         if "run" in words:  # no list has a request that was never asked about: it is named whole
             done = row = await inbox.withdraw(arguments.request, **words)
         else:

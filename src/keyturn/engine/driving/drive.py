@@ -77,6 +77,8 @@ class Drive(Writer):
         self._scopes: dict[str, FrameSettings] = {ev.ROOT: scope}
         # By frame and by agent: where a model goes on talking, calls of an agent that handed over may still be open.
         self._toolsets: dict[tuple[str, str], Toolset] = {}
+        # Whether there may be something to do that the loop has not looked at.
+        self.roused = False
         self._wake: asyncio.Future[None] | None = None
 
     def scope(self, frame_id: str) -> FrameSettings:
@@ -204,22 +206,25 @@ class Drive(Writer):
         self.stops.add("leaving")
         self.rouse()
 
-    async def heard(self, place: int) -> bool:
-        """Fold what somebody else wrote, as any writer does, and let the loop look at it."""
-        found = await super().heard(place)
+    async def _catch_up(self) -> int:
+        """Fold what others wrote, whatever it is read for, and have the loop look at it."""
+        found = await super()._catch_up()
         if found:
             self.rouse()
         return found
 
     def rouse(self) -> None:
-        """Let who sleeps look again at what there is to do."""
+        """Have the loop look again at what there is to do, also where it is not asleep yet."""
+        self.roused = True
         if self._wake is not None and not self._wake.done():
             self._wake.set_result(None)
 
     async def sleep(self) -> None:
-        """Wait until there may be something to do: a job ended, somebody said something, or the drive is to end."""
-        self._wake = asyncio.get_running_loop().create_future()
-        await self._wake
+        """Wait until there may be something to do: a job ended, others wrote to the run, or the drive is to end."""
+        if not self.roused:
+            self._wake = asyncio.get_running_loop().create_future()
+            await self._wake
+        self.roused = False
 
     def signal(self, signal: Delta | AgentAtWork) -> None:
         """Send listeners a signal that is not recorded."""

@@ -5,8 +5,7 @@ So the same word said again, on this server or another, is answered the same: it
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable, Sequence
-from functools import partial
+from collections.abc import Awaitable, Sequence
 from typing import Annotated, Any
 
 from msgspec.structs import replace
@@ -17,6 +16,7 @@ from ...core.drill_words import SAID
 from ...core.encodable import moment
 from ...core.errors import NotAllowed, NotPending, UserError
 from ...core.request import Request
+from ...engine.facts.reaches import reach_of
 from ...engine.run.log_cache import log_in
 from ...inbox.naming import Outcome
 from ...journal.rows import RequestRow
@@ -47,7 +47,7 @@ async def approve(here: Here, request: IdPath, body: Annotated[said.Approve, tak
     more["undo"] = body.undo
     done = here.inbox.decide(request, "approve", **more, **words(body))
     verdicts = ("approve",) if body.edit is None else ("edit", "approve")
-    return await _recorded(here, row, done, verdicts, None if grant is None else partial(_is_same, grant))
+    return await _recorded(here, row, done, verdicts, grant)
 
 
 @_decides("preview_edit", said.PreviewEdit, EditPreview)
@@ -68,7 +68,7 @@ async def reject(here: Here, request: IdPath, body: Annotated[said.Reject, taken
     row = await here.sight.request(request)
     more: dict[str, Any] = {"message": body.message, "always": body.always}
     done = here.inbox.decide(request, "reject", **more, **words(body))
-    return await _recorded(here, row, done, ("reject",), (lambda _terms: True) if body.always else None)
+    return await _recorded(here, row, done, ("reject",), Grant() if body.always else None)
 
 
 @_decides("ask_back", said.AskBack)
@@ -97,13 +97,12 @@ async def resolve(here: Here, request: IdPath, body: Annotated[said.Resolve, tak
 
 @_decides("withdraw", said.Withdraw, RequestSeen)
 async def withdraw(here: Here, request: IdPath, body: Annotated[said.Withdraw, taken(said.Withdraw)]) -> Any:
-    """Take an approval back before it is executed; the call asks anew."""
+    """Withdraw one's vote on an open request, or an approval before its call starts."""
     if body.run is None:
         await here.sight.request(request)
     else:
         await here.sight.run(body.run)
-    named: dict[str, Any] = {"digest": body.digest, "note": body.note}
-    row = await here.inbox.withdraw(request, run=body.run, once=here.name, **named)
+    row = await here.inbox.withdraw(request, run=body.run, once=here.name, **words(body))
     await here.sight.reads("request", [row])
     return answer(RequestSeen.of(row))
 
@@ -174,9 +173,9 @@ async def _recorded(
     row: RequestRow,
     deciding: Awaitable[RequestRow],
     verdicts: Sequence[str],
-    same: Callable[[ev.GrantTerms], bool] | None = None,
+    grant: Grant | None = None,
 ) -> Any:
-    """Decide, and answer with what the run's log says of it; `same` says whether a grant is the one that is given."""
+    """Decide, and answer with what the run's log says of it; `grant` is the standing one that is given."""
     try:
         done = await deciding
     except (NotAllowed, NotPending):
@@ -184,7 +183,10 @@ async def _recorded(
     except UserError:  # a standing decision is given once: said again with the same word, it is the one on record
         log = await log_in(here.app.journal, row.run)
         found = _decision(log, row, here.visitor.id, verdicts)
-        if found is None or same is None or not all(map(same, _granted(log, found.line))) or found.grant is None:
+        if found is None or grant is None or found.grant is None:
+            raise
+        reach = reach_of(grant, log.run, here.app.journal)
+        if not all(_is_same(grant, reach, terms) for terms in _granted(log, found.line)):
             raise
         return answer(found)
     log = await log_in(here.app.journal, row.run)
@@ -198,10 +200,10 @@ def _granted(log: Log, line: int) -> list[ev.GrantTerms]:
     return [event.grant for event in log.steps[line].events if isinstance(event, ev.GrantGiven)]
 
 
-def _is_same(grant: Grant, terms: ev.GrantTerms) -> bool:
+def _is_same(grant: Grant, reach: str, terms: ev.GrantTerms) -> bool:
     """Return whether a grant is the one on record; when it ends is counted from when it was given."""
-    asked = own_where(grant.where), grant.uses, grant.expires is None, grant.scope == "run"
-    return asked == (terms.where, terms.uses, terms.expires_at is None, not terms.reach)
+    asked = own_where(grant.where), grant.uses, grant.expires is None, reach
+    return asked == (terms.where, terms.uses, terms.expires_at is None, terms.reach)
 
 
 def _decision(log: Log, row: RequestRow, person: str, verdicts: Sequence[str]) -> Decided | None:

@@ -17,13 +17,14 @@ from ...core.errors import KeyturnError, NotAllowed, UserError
 from ...directory.events import BY_HOST, BY_LINK, BY_PROVIDER
 from ...directory.recipients import MUTED
 from ...directory.state import Key, Token
+from ...support.zones import named_zone
 from ..addresses import keep_address
 from ..errors import refused
 from ..forms import FIELD, changing, form_of, own_path, text_in
 from ..limits import TooMany
 from ..visitor import Visitor
 from ..zones import SETTING as ZONE
-from ..zones import browser_zone, named_zone
+from ..zones import browser_zone
 from . import attempts
 from .entrance import CHANGES, Entrance, entrance_of, fresh, go
 from .links import draw_setup, setup_path

@@ -77,9 +77,14 @@ def groups_of(directory: Directory) -> dict[str, list[str]]:
 # Reading ------------------------------------------------------------------------------------------------------------
 
 
+def _value_of(said: dict[str, Any], name: str) -> Any:
+    """Return the value of an attribute, whose name is written in any case; None for none."""
+    return next((value for key, value in said.items() if key.lower() == name.lower()), None)
+
+
 def text_of(said: dict[str, Any], name: str) -> str:
     """Return a text that a client says, "" for none."""
-    found = next((value for key, value in said.items() if key.lower() == name.lower()), None)
+    found = _value_of(said, name)
     if found is None:
         return ""
     if not isinstance(found, str):
@@ -97,7 +102,7 @@ def _active(value: Any) -> bool:
 
 def _display(said: dict[str, Any]) -> str:
     """Return the display name: the one that is said, else what the parts of the name make."""
-    name: Any = said.get("name")
+    name = _value_of(said, "name")
     parts = cast("dict[str, Any]", name) if isinstance(name, dict) else {}
     whole = f"{text_of(parts, 'givenName')} {text_of(parts, 'familyName')}".strip()
     return text_of(said, "displayName") or text_of(parts, "formatted") or whole
@@ -107,7 +112,7 @@ def profile_of(said: dict[str, Any], before: Person | None = None) -> Profile:
     """Return what a client says of a user as a whole; without a word of it they stay active, or not, as they were."""
     if before is not None:
         _same(text_of(said, "userName") or before.id, before.id, "userName")
-    active = next((value for key, value in said.items() if key.lower() == "active"), None)
+    active = _value_of(said, "active")
     otherwise = True if before is None else before.here
     return Profile(_display(said), text_of(said, "externalId"), otherwise if active is None else _active(active))
 
@@ -121,7 +126,7 @@ def group_of(said: dict[str, Any], before: str | None = None) -> GroupChange:
     """Return what a client says of a group as a whole."""
     if before is not None:
         _same(text_of(said, "displayName") or before, before, "displayName")
-    members = next((value for key, value in said.items() if key.lower() == "members"), None)
+    members = _value_of(said, "members")
     return GroupChange(text_of(said, "externalId"), tuple(_ids(members)))
 
 
@@ -151,7 +156,7 @@ class Operation(NamedTuple):
 
 def operations_of(said: dict[str, Any]) -> list[Operation]:
     """Return the operations of a PATCH, each about one attribute: a value without a path says several."""
-    listed: Any = next((value for key, value in said.items() if key.lower() == "operations"), None)
+    listed: Any = _value_of(said, "operations")
     if not isinstance(listed, list) or not 0 < len(cast("list[Any]", listed)) <= _MOST_OPERATIONS:
         raise ScimRefused(f"Operations is a list of 1 to {_MOST_OPERATIONS} operations", "invalidSyntax")
     made: list[Operation] = []

@@ -149,8 +149,8 @@ def _alone(row: RequestRow) -> None:
     """Refuse what no standing decision can be given with."""
     terms = row.request.terms
     if terms is not None and (terms.needs_proof or terms.min_look_ms is not None):
-        what = "takes a signature" if terms.needs_proof else "is looked at before it is approved"
-        raise UserError(f"each call of this kind {what}, and a standing decision could not: approve it alone")
+        what = "requires its own signature" if terms.needs_proof else "must be viewed before it is approved"
+        raise UserError(f"each call of this kind {what}, so a grant cannot cover it: approve only this call")
 
 
 @router.post("/requests/{name}/grant")

@@ -23,7 +23,6 @@ from ...inbox.listing import Filters, Listed, ListPlace, listed
 from ...inbox.personal import MARKINGS, VERDICTS, Details, Verdict
 from ...journal.rows import Query, RequestRow, RunRow
 from ...presenting.asking import (
-    ListRow,
     choices_of,
     facts_of,
     is_held,
@@ -71,13 +70,13 @@ async def inbox(at: Reading, chosen: Chosen) -> Response:
     """Show what waits, and the first of it."""
     found = await seen_list(at, chosen)
     try:
-        await at.sight.reads("list", found.rows)
+        listing = await _drawn(at, found)
     except KeyturnError as error:
         return failure(at, error)
     first = found.rows[0] if found.rows else None
     detail = await _first(at, first)
     last = None if first is not None else await _last_decided(at)
-    return await drawn(at, "inbox.html", chosen=chosen, picked=False, last=last, **await _drawn(at, found), **detail)
+    return await drawn(at, "inbox.html", chosen=chosen, picked=False, last=last, **listing, **detail)
 
 
 async def seen_list(at: Here, chosen: Filters) -> Listed:
@@ -95,16 +94,17 @@ async def _aside(at: Here) -> list[RunRow]:
 
 
 async def _drawn(at: Here, found: Listed) -> dict[str, Any]:
+    asked = await _asked_back(at) if at.visitor.may("read") else []
+    await at.sight.reads("list", [*found.rows, *asked])
     made = [row_of(row, at.now) for row in found.rows]
     more = "" if found.next is None else found.next.token
-    asked = await _asked_back(at)
     return {
         "rows": made,
         "count": found.found,
         "whole": found.whole,
         "more": more,
         "aside": await _aside(at),
-        "asked": asked,
+        "asked": [row_of(row, at.now) for row in asked],
     }
 
 
@@ -124,10 +124,10 @@ async def request_page(at: Judging, chosen: Chosen, name: str) -> Response:
         if at.partial:
             return await drawn(at, "_request.html", **detail)
         found = await seen_list(at, chosen) if at.visitor.may("read") else Listed([], 0, whole=True)
-        await at.sight.reads("list", found.rows)
+        listing = await _drawn(at, found)
     except KeyturnError as error:
         return failure(at, error)
-    return await drawn(at, "inbox.html", chosen=chosen, picked=True, last=None, **await _drawn(at, found), **detail)
+    return await drawn(at, "inbox.html", chosen=chosen, picked=True, last=None, **listing, **detail)
 
 
 @router.get("/requests/{name}/outcome")
@@ -176,7 +176,7 @@ async def decide(request: HttpRequest, at: Judging, name: str) -> Response:
         if form.get("verdict") == "retry":
             detail = await detail_of(at, row)
             if row.state == "open" and form.get("again") != str(detail["starts"]):
-                return await drawn(at, _part(at), **detail | {"again": True})
+                return await drawn(at, _part(at), **detail | {"again": True, "note": form.get("note", "")})
         await _say(at, name, form)
         if at.partial:
             return await drawn(at, "_request.html", **await detail_of(at, await at.sight.request(name, shows=True)))
@@ -205,7 +205,7 @@ def words_of(form: dict[str, str]) -> dict[str, Any]:
     """Return what goes with any decision: which asking was shown, and a note."""
     digest, revision = form.get("digest"), form.get("revision", "")
     if not digest:
-        raise UserError("the form does not say what was shown; load the page again")
+        raise UserError("the form does not say what was shown; reload the page")
     words: dict[str, Any] = {"digest": digest}
     if revision.isascii() and revision.isdigit():
         words["revision"] = int(revision[:9])
@@ -226,7 +226,7 @@ async def _say(at: Here, name: str, form: dict[str, str]) -> None:
             details["undo"] = await undo_for(at, name)
         await inbox.decide(name, verdict, **details, **words)
     else:
-        raise UserError(f"a form of ours never says {verdict!r}")
+        raise UserError(f"no form of this page asks for {verdict!r}")
 
 
 async def undo_for(at: Here, name: str) -> str | None:
@@ -287,6 +287,7 @@ async def detail_of(at: Here, row: RequestRow) -> dict[str, Any]:
         "unrecorded": None,
         "starts": sum(mark.kind == "started" for mark in trail),
         "again": False,
+        "note": "",
         "claimed": shown.claimed_by(at.now),
         "put_off": shown.is_snoozed(at.visitor.id, at.now),
         "head": len(log.steps),
@@ -313,17 +314,20 @@ def _thread(log: Log, call: str) -> list[Question]:
     ]
 
 
-async def _asked_back(at: Here) -> list[ListRow]:
+async def _asked_back(at: Here) -> list[RequestRow]:
     """Return the requests that wait for an agent's answer to a question, the newest first."""
-    found: list[ListRow] = []
+    found: list[RequestRow] = []
     query = Query(state="asked_back", newest=True, limit=_NEWEST)
     for row in await at.app.journal.requests(query):
         if (row.closed_at or 0) < at.now - _DAY_MS or not at.sight.sees(row):
             continue
-        log = await log_in(at.app.journal, row.run)
+        try:
+            log = await log_in(at.app.journal, row.run)
+        except KeyturnError:  # a run that cannot be read does not take the page with it
+            continue
         each = next((each for each in exchanges_of(log.steps) if each.before == row.call), None)
         if each is not None and not each.after and log.run.status not in OVER:
-            found.append(row_of(row, at.now))
+            found.append(row)
     return found
 
 

@@ -14,7 +14,7 @@ from starlette.requests import Request as HttpRequest
 from starlette.responses import Response
 
 from ...core.errors import KeyturnError, UserError
-from ...directory.state import Directory, Person
+from ...directory.state import NOT_FOR, Directory, Person
 from ..addresses import keep_address
 from ..errors import Refused, refused
 from .form import PageForm, Reading, change, form_of
@@ -31,7 +31,6 @@ SCOPE_WORDS = {
     "ask": "request approval of calls that it runs itself",
     "scim": "provision users and groups (SCIM)",
 }
-_NOT_FOR = {"machine": ("decide",), "person": ("scim",)}
 
 LASTS = ("1d", "7d", "30d", "90d", "")
 
@@ -193,7 +192,7 @@ async def _one(at: Here, name: str, refusal: Refused | None, *, once: str = "", 
         first_key=all(key.confirmed_at is None for key in directory.keys.values()),
         delegations=lent[::-1],
         others=[each.id for each in await at.app.people.list() if each.id != name and each.kind == "person"],
-        scopes={scope: words for scope, words in SCOPE_WORDS.items() if scope not in _NOT_FOR[person.kind]},
+        scopes={scope: words for scope, words in SCOPE_WORDS.items() if scope not in NOT_FOR[person.kind]},
         lasts=LASTS,
         changes=at.visitor.administers or own,
         admin=at.visitor.administers,

@@ -284,7 +284,7 @@
     if (open) {
       const id = open.dataset.request;
       if (open.dataset.state === "open" && !now.has(id) && told.count <= 50) {
-        ended("This request was just decided. See what happened below.");
+        ended("This request is no longer pending. See what happened below.");
       } else if (now.has(id) && now.get(id).split(".")[1] !== open.dataset.revision) {
         ended("This request changed while you viewed it. Reload it before you decide.");
       }

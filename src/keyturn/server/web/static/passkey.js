@@ -92,6 +92,7 @@
     const form = event.target.closest("form[data-signs]");
     const button = event.submitter;
     if (!form || !button || !["approve", "edit", "reject", "ask_back", "answer", "ran", "did_not_run", "retry", "withdraw"].includes(button.value)) return;
+    if (button.value === "retry" && !form.querySelector("[name=again]")) return; // the page asks first whether it runs again
     event.preventDefault();
     event.stopImmediatePropagation();
     trying(button, async () => {
