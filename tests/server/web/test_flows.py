@@ -116,6 +116,7 @@ def test_a_letter_never_decides_the_request_before_the_chosen_one(browser: Brows
         for route in held:
             route.continue_()
         expect(page.locator(".request")).to_have_attribute("data-request", at.asked["support"])
+        expect(page.locator("#detail:not([inert])")).to_be_visible()
         page.keyboard.press("r")
         expect(page.locator(".words")).to_be_visible()
         assert at.state("notices") == "open"

@@ -77,7 +77,7 @@ async def test_a_look_without_script_is_a_form_and_is_of_what_was_shown() -> Non
             assert (await ada.see(f"{path}/{part}")).status_code == 200
         assert 'data-look="' in (await ada.see(f"{path}/edit")).text
         refused = await ada.see(f"{path}/grant")
-        assert (refused.status_code, "approve it alone" in refused.text) == (422, True)
+        assert (refused.status_code, "approve only this call" in refused.text) == (422, True)
         assert (await ada.decide(row.id, "reject")).status_code == 303
 
 

@@ -219,7 +219,7 @@ async def test_rules_are_shown_in_words_and_tried_on_past_calls(office: Office) 
     answer = await posted(visit, "/policies", "/policies/replay", toml=rules, since="")
     assert answer.status_code == 200
     assert "13 calls of" in answer.text
-    assert "would be treated in another way" in answer.text
+    assert "would have another verdict" in answer.text
     assert await office.app.journal.head(office.runs["payer"]) == head
     wrong = await posted(visit, "/policies", "/policies/replay", toml='default = "</textarea><script>alert(1)"')
     assert wrong.status_code == 422
@@ -227,7 +227,7 @@ async def test_rules_are_shown_in_words_and_tried_on_past_calls(office: Office) 
     named = await posted(visit, "/policies", "/policies/replay", toml="/etc/secrets.toml")
     assert named.status_code == 422
     assert "paste the text" in named.text
-    assert "No call was judged" in (await visit.see("/policies?shadow=1")).text
+    assert "No verdict of a policy in shadow mode" in (await visit.see("/policies?shadow=1")).text
 
 
 async def test_insights_are_drawn_with_a_table_beside(office: Office) -> None:

@@ -73,7 +73,7 @@ def _lines(now: int) -> list[TimelineLine]:
         ("quiet", Who("person", "cyd"), "the run begins", ("here",)),
         ("agent", Who("run"), "an agent begins", ("pass", "open")),
         ("model", Who("model"), "the model wants pay", ("pass", "here")),
-        ("asks", Who("policy", "rule 2"), "pay waits for people", ("pass", "here")),
+        ("asks", Who("policy", "rule 2"), "pay requires approval", ("pass", "here")),
         ("decided", Who("person", "ada"), "pay is approved", ("pass", "here")),
         ("started", Who("worker"), "pay starts", ("pass", "here")),
         ("ended", Who("tool"), "pay ended", ("pass", "here")),

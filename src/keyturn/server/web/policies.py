@@ -107,7 +107,7 @@ async def replay_page(request: HttpRequest, at: Overseeing) -> Response:
         form = await form_of(request, at)
         text, since = form.typed("toml"), form.text("since")
         if not text.strip():
-            raise UserError("paste the rules first, as an operator's file has them")
+            raise UserError("paste the rules first, in the format of a policy file")
         if text.strip().endswith(".toml") and "\n" not in text.strip():
             raise UserError("paste the text of the file, not its name: no file of the server is read here")
         if len(text) > PASTED:
