@@ -119,8 +119,8 @@ kinds: $(VENV)/.ready ## Every kind of tool against every promise; ARGS=--kinds-
 previews: $(VENV)/.ready ## Capture what people are shown of each kind of call: docs/previews.md
 	@$(BIN)/python docs/previews.py
 
-pictures: $(VENV)/.ready $(VENV)/.system ## Take pictures of every page in the states that matter: build/pictures/sheet.png
-	@$(BIN)/python -m tests.server.pictures
+pictures: $(VENV)/.ready $(VENV)/.system ## Take pictures of every page in the states that matter: build/pictures/sheet.png; ARGS=--manual
+	@$(BIN)/python -m tests.server.pictures $(ARGS)
 
 probes: $(VENV)/.ready ## Try what strangers try against the server, and write what came back: docs/probes.md
 	@$(BIN)/python -m tests.server.probes

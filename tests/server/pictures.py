@@ -1,6 +1,7 @@
 """Take pictures of each page in the states that matter, and put them on one sheet: `make pictures`. No test is here.
 
-The pictures are in build/pictures, the sheet in build/pictures/sheet.png and, to click through, index.html.
+The pictures are in build/pictures, the sheet in build/pictures/sheet.png and, to click through, index.html. With
+`--manual` those of the manual are replaced as well.
 """
 
 from __future__ import annotations
@@ -31,6 +32,15 @@ OUT = Path("build/pictures")
 DESKTOP, PHONE, LARGE_PHONE = (1280, 800), (360, 740), (412, 915)
 #: The browser's zoom of 200 %: half as many CSS pixels, each twice as large.
 ZOOMED = (640, 400)
+#: The pictures of the manual, by their names in docs/img.
+MANUAL = {
+    "web-request": "request-high",
+    "web-diff": "request-diff-dark",
+    "web-conflict": "conflict",
+    "web-insights": "insights",
+    "web-phone-inbox": "inbox-many-phone-360",
+    "web-phone-request": "request-quorum-phone",
+}
 _LEVEL_PAGES = (
     "runs",
     "grants",
@@ -266,6 +276,9 @@ def main() -> int:
                 print(f"{series.__name__}: {error}", file=sys.stderr)
         calls(taken)
         sheet(browser, taken)
+    if "--manual" in sys.argv:
+        for name, taken_as in MANUAL.items():
+            shutil.copy(OUT / f"{taken_as}.png", Path("docs/img") / f"{name}.png")
     print(f"{len(taken)} pictures: {OUT / 'sheet.png'}")
     return 0
 
