@@ -377,7 +377,7 @@ async def test_a_machine_decides_nothing_whoever_vouches_for_it(journal: Any) ->
         await desk.app.people.start("ada")
         await desk.app.people.add("robot", kind="machine", by="ada")
         request = await desk.waiting()
-        with pytest.raises(NotAllowed, match="no machine decides"):
+        with pytest.raises(NotAllowed, match="service account, which cannot decide"):
             await desk.app.inbox.approve(request, by=Login("robot"))
     assert desk.paid == []
 

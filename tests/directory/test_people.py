@@ -180,7 +180,7 @@ async def test_a_link_lets_somebody_in_once(people: People) -> None:
 
 async def test_a_machine_never_decides(people: People) -> None:
     await people.add("robot", kind="machine", roles=["finance"], by="ada")
-    with pytest.raises(UserError, match="no machine decides"):
+    with pytest.raises(UserError, match="service account, which cannot decide"):
         await people.issue_token("robot", ["decide"], by="ada")
     assert (await people.decider("robot", "authenticated")).strength == "claimed"
 

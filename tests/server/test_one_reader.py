@@ -105,7 +105,7 @@ async def test_few_requests_of_one_person_are_served_at_the_same_time_and_others
     held[1].leave()
     first.leave()
     (await waiting[2]).leave()
-    assert turns.people == 1  # ada, whose turn was not left
+    assert turns.under_way == 1  # ada, whose turn was not left
 
 
 async def test_a_stolen_login_keeps_the_other_logins_of_its_person_waiting_for_none_of_its_requests() -> None:
@@ -118,7 +118,7 @@ async def test_a_stolen_login_keeps_the_other_logins_of_its_person_waiting_for_n
     for turn in slow:
         turn.leave()
     (await more).leave()
-    assert turns.people == 0
+    assert turns.under_way == 0
     for _ in range(BY_LOGIN.amount):
         limits.spend(BY_LOGIN, "stolen")
         limits.spend(BY_PERSON, "eve", "session")

@@ -117,7 +117,7 @@ class Roles:
         if person is None or not person.here.before(place):
             return f"the directory says at place {place} that nobody named {who.id!r} is there"
         if person.machine:
-            return f"{who.id!r} is a machine, and no machine decides" if who.strength != "claimed" else ""
+            return f"{who.id!r} is a service account, which cannot decide" if who.strength != "claimed" else ""
         if who.acting_for:
             return self._acting(who, place, at)
         return _missing(who, place, self._roles(who.id, place))

@@ -196,7 +196,7 @@ def issue_token(directory: Directory, by: str, issued: ev.TokenIssued, now: int)
     if wrong or not issued.scopes:
         raise UserError(f"the scopes of a token are of {', '.join(SCOPES)}, at least one; not {wrong or 'none'}")
     if holder.kind == "machine" and "decide" in issued.scopes:
-        raise UserError(f"{issued.person!r} is a machine, and no machine decides: leave out the scope 'decide'")
+        raise UserError(f"{issued.person!r} is a service account, which cannot decide: leave out the scope 'decide'")
     if SCIM in issued.scopes and (holder.kind == "person" or len(issued.scopes) > 1):
         raise UserError("a SCIM token is for a service account, and has no other scope: users add NAME --machine")
     if "run" in issued.scopes and "decide" in issued.scopes:
@@ -224,7 +224,7 @@ def enrol_key(directory: Directory, by: str, enrolled: ev.KeyEnrolled) -> Events
     if by != person.id:
         raise NotAllowed(f"a key is enrolled by the person whose it is, {person.id!r}, and by nobody else")
     if person.kind == "machine":
-        raise UserError(f"{person.id!r} is a machine; only a person's own key signs decisions")
+        raise UserError(f"{person.id!r} is a service account; only a person's own key signs decisions")
     known = directory.keys.get(enrolled.key)
     if known is not None:
         whose = "yours" if known.person == by else "somebody else's"
@@ -319,7 +319,7 @@ def make_link(directory: Directory, by: str, made: ev.LinkMade) -> Events:
     """Make a link by which a person enters for the first time."""
     admin(directory, by)
     if somebody(directory, made.person).kind == "machine":
-        raise UserError(f"{made.person!r} is a machine: issue a token")
+        raise UserError(f"{made.person!r} is a service account: issue a token")
     own = [each for each in directory.links.values() if each.person == made.person and not each.used]
     room_for("links", [each for each in own if each.expires_at > directory.at])
     return [made]
@@ -336,7 +336,7 @@ def begin_session(
 ) -> Events:
     """Begin a login of a person who proved who they are, if the proof is good still; of too many, the oldest ends."""
     if present(directory, issued.person).kind == "machine":
-        raise NotAllowed(f"{issued.person!r} is a machine: it comes with a token")
+        raise NotAllowed(f"{issued.person!r} is a service account: it signs in with a token")
     check_relinked(directory, issued.person)
     if issued.token in directory.tokens:
         raise NotAllowed("this proof was used already: sign in again")
@@ -368,7 +368,7 @@ def set_password(directory: Directory, by: str, chosen: ev.PasswordSet) -> Event
         own_or_admin(directory, by, chosen.person)
         return [chosen] if chosen.person in directory.passwords else []
     if somebody(directory, chosen.person).kind == "machine":
-        raise UserError(f"{chosen.person!r} is a machine: issue a token")
+        raise UserError(f"{chosen.person!r} is a service account: issue a token")
     if by != chosen.person:
         raise NotAllowed("a password is chosen by its person: make them a link, by which they choose one")
     if not _HASH.fullmatch(chosen.hash):

@@ -134,7 +134,7 @@ class People(Entering):
         for scope in scopes:
             decide.let_in(directory, login.person, login.token, login.scopes, scope, now)
         if decide.present(directory, login.person).kind == "machine":
-            raise NotAllowed(f"{login.person!r} is a machine, and no machine decides")
+            raise NotAllowed(f"{login.person!r} is a service account, which cannot decide")
         found = directory.decider(login.person, now, strength, terms, requester)
         assert found is not None
         return found

@@ -7,7 +7,7 @@ from typing import NamedTuple
 
 from ..journal.rows import Delivery
 from ..render.plural import plural
-from .clock import span, stamp
+from .clock import span
 
 #: How many notifications of a request are shown.
 SHOWN = 200
@@ -86,6 +86,10 @@ def _notification(row: Delivery, now: int) -> Notification:
     return Notification(row.person, row.channel, about, state, at, note)
 
 
+def _next(left: int) -> str:
+    return f"next attempt in {span(left)}" if left > 0 else "next attempt now"
+
+
 def _progress(row: Delivery, now: int) -> tuple[str, str]:
     """Return how far a delivery got, and why where that is not plain."""
     tried = plural(row.attempts, "attempt")
@@ -97,7 +101,7 @@ def _progress(row: Delivery, now: int) -> tuple[str, str]:
         case "sending":
             return "sending", ""
         case _ if row.attempts:
-            return "retrying", f"{tried}: {row.error}; next attempt {stamp(row.due_at)}"
+            return "retrying", f"{tried}: {row.error}; {_next(row.due_at - now)}"
         case _ if row.due_at > now:
             return "scheduled", "not sent if viewed before" if row.delay else ""
         case _:

@@ -53,9 +53,9 @@ class _Line(asyncio.Semaphore):
 
 
 class ServedTurns:
-    """Serves a few requests of each person at the same time, in the order in which they came.
+    """Serves a few requests of each login and of each person at the same time, in the order in which they came.
 
-    >>> ServedTurns().people
+    >>> ServedTurns().under_way
     0
     """
 
@@ -64,8 +64,8 @@ class ServedTurns:
         self._lines = dict[str, _Line]()
 
     @property
-    def people(self) -> int:
-        """Return how many people have requests under way."""
+    def under_way(self) -> int:
+        """Return how many logins and people have requests under way."""
         return len(self._lines)
 
     async def serve(self, login: str, whose: str) -> ServedTurn:

@@ -183,7 +183,7 @@ class Sight:
     def must_administer(self) -> None:
         """Refuse what only administrators may ask for."""
         if ADMIN not in self.visitor.roles:
-            raise NotAllowed("this takes the role 'admin'")
+            raise NotAllowed("this requires the role 'admin'")
 
     def must_see_all(self) -> None:
         """Refuse what tells of everybody, where they see only what concerns them."""

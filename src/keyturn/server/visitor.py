@@ -241,5 +241,5 @@ async def standing_of(app: App, visitor: Visitor, row: RequestRow) -> Standing:
     except NotAllowed as error:
         return Standing((), str(error))
     if visitor.person.kind == "machine":
-        return Standing((), "No machine decides.")
+        return Standing((), "A service account cannot decide.")
     return standing(row, who, may=visitor.may("decide"))

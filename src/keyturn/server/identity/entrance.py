@@ -168,7 +168,7 @@ async def too_many(_request: Request, error: Exception) -> Response:
 
 
 async def too_much(_request: Request, error: Exception) -> Response:
-    """Say that a body is too long, comes too slowly, or is no form of ours."""
+    """Say that a body is too long, comes too slowly, or is not a form of these pages."""
     status, kind = next((status, kind) for of, status, kind in _BODIES if isinstance(error, of))
     return JSONResponse({"error": {"kind": kind, "message": str(error)}}, status)
 

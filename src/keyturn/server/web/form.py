@@ -124,13 +124,13 @@ async def change(request: HttpRequest, at: Here, make: Callable[[PageForm], Awai
 def administers(at: Here) -> None:
     """Refuse whoever may not change what is of everybody."""
     if not at.visitor.administers:
-        raise NotAllowed("this takes the role 'admin', and a login that is good for changing the directory")
+        raise NotAllowed("this requires the role 'admin', and a sign-in or token with the scope 'people'")
 
 
 def decides(at: Here) -> None:
     """Refuse whoever may not say anything in a run: a machine, or a login that is not good for decisions."""
     if at.visitor.person.kind == "machine":
-        raise NotAllowed("a machine does this over the API, with a token of its own")
+        raise NotAllowed("a service account uses the API for this, with its own token")
     if not at.visitor.may("decide"):
         raise NotAllowed("your token does not have the scope 'decide'")
 

@@ -57,7 +57,7 @@ async def change_settings(request: HttpRequest, at: Reading) -> Response:
                 milliseconds(text)
             await people.set(MIN_LOOK, floors or None, by=by)
         else:
-            raise UserError(f"a form of ours never asks for {form.text('do')!r}")
+            raise UserError(f"unknown action {form.text('do')!r}: reload the page, and try again")
         return "/settings"
 
     async def refusing(said: Refused | None) -> Response:
