@@ -110,7 +110,7 @@ def test_a_delegation_ends_with_its_time_and_groups_lend_their_roles() -> None:
     assert says(4, "admin", for_="ada") == ""
     assert "admin" in says(5, "admin", for_="ada"), "what the giver lost is lent no more"
     assert "over" in says(4, "admin", for_="ada", at=1_100_000)
-    assert "machine" in says(2, name="bot")
+    assert "service account" in says(2, name="bot")
     assert roles.fault(Decider("eve", ("all",), "authenticated"), 9) == "", "a program vouches for them"
 
 

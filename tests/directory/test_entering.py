@@ -132,7 +132,7 @@ async def test_a_password_is_chosen_by_its_person_and_taken_away_by_an_administr
         await people.set_password("ada", "", by="bob")
     await people.set_password("bob", "", by="ada")
     assert await people.password_of("bob") == ""
-    with pytest.raises(UserError, match="machine"):
+    with pytest.raises(UserError, match="service account"):
         await people.set_password("robot", HASH, by="robot")
 
 
