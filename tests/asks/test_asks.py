@@ -88,6 +88,25 @@ async def test_what_was_approved_is_claimed_once_and_to_the_byte() -> None:
         assert (await app.get(state.id)).status == "finished"
 
 
+async def test_a_report_that_is_sent_again_is_answered_as_it_was() -> None:
+    reports: list[Any] = [("succeeded", None), ("succeeded", "null"), ("failed", "boom"), ("unknown", "it hung up")]
+    async with office() as app:
+        for number, (outcome, result) in enumerate(reports):
+            state = await approved(app, await app.asks.ask(refund(f"o{number}")))
+            await app.asks.claim(state.id, state.digest, "job")
+            first = await app.asks.report(state.id, "job", outcome, result)
+            assert await app.asks.report(state.id, "job", outcome, result) == first
+            assert first.result == (None if outcome == "unknown" else result)
+
+
+async def test_secrets_of_arguments_without_a_name_are_hidden_and_the_journal_checks() -> None:
+    async with office() as app:
+        for number, text in enumerate(('"s3"', "5", "null", '[{"pin": "s3"}]')):
+            row = await pending(app, await app.asks.ask(refund(f"o{number}", arguments=text, secrets=("pin",))))
+            assert "s3" not in row.body
+            await app.inbox.reject(row, by="ben")
+
+
 async def test_a_key_names_one_request_and_an_account_sees_its_own() -> None:
     async with office() as app:
         first = await app.asks.ask(refund(), account="ci")
@@ -288,7 +307,7 @@ async def test_the_client_asks_with_the_words_of_the_app() -> None:
             with pytest.raises(NotAllowed):
                 await app.inbox.approve(row, by=Login("cyd"))
             waiting = asyncio.ensure_future(ci.asks.wait(asked.id, 30))
-            await app.inbox.approve(row, by=Login("ben"))
+            await app.inbox.approve(row, by=Login("ben"), undo="300ms")
             state = await waiting
             assert (state.status, state.arguments) == ("approved", ARGUMENTS)
             with pytest.raises(NotPending):
@@ -327,25 +346,22 @@ async def test_what_is_secret_is_shown_nowhere_and_the_caller_gets_it() -> None:
         assert (await app.asks.claim(state.id, state.digest, "job", account="ci")).arguments == text
 
 
-async def test_a_claim_waits_until_its_approval_cannot_be_undone() -> None:
+async def test_an_approval_that_can_be_undone_is_pending_until_then_and_holds_up_no_claim() -> None:
     async with office() as app:
-        state = await approved(app, await app.asks.ask(refund()), undo="300ms")
-        claimed = await app.asks.claim(state.id, state.digest, "job")
-        assert claimed.status == "claimed"
-        again = await approved(app, await app.asks.ask(refund("o2")), undo="60s")
-        claiming = asyncio.ensure_future(app.asks.claim(again.id, again.digest, "job"))
-        await until(lambda: _held(app, again.id))
-        [row] = await app.inbox.list(run=again.id, state=None)
+        asked = await app.asks.ask(refund())
+        row = await pending(app, asked)
+        waiting = asyncio.ensure_future(app.asks.wait(asked.id, 30))
+        await app.inbox.approve(row, by="ben", undo="300ms")
+        shown = await app.asks.get(asked.id)
+        assert (shown.status, shown.undo_until is not None) == ("pending", True)
+        with pytest.raises(Conflict, match="can be undone until"):
+            await app.asks.claim(asked.id, shown.digest, "job")
+        state = await waiting
+        assert (state.status, state.undo_until) == ("approved", None)
+        assert (await app.asks.claim(state.id, state.digest, "job")).status == "claimed"
+
+        asked = await app.asks.ask(refund("o2"))
+        row = await app.inbox.approve(await pending(app, asked), by="ben", undo="60s")
         await app.inbox.withdraw(row, by="ben")
-        with pytest.raises(Conflict):
-            await claiming
-        assert (await app.asks.get(again.id)).attempts == 0
-
-
-async def _held(app: App, run: str) -> bool:
-    """Whether a claim moves the run."""
-    try:
-        await app.journal.release(await app.journal.claim(run, "who looks", 1_000))
-    except Conflict:
-        return True
-    return False
+        shown = await app.asks.get(asked.id)
+        assert (shown.status, shown.undo_until, shown.asked) == ("pending", None, 2)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import copy
 import os
 import signal
@@ -371,3 +372,67 @@ def test_a_process_that_dies_in_the_call_leaves_it_in_doubt_and_runs_it_no_secon
     finally:
         first.kill()
         desk.gate.close()
+
+
+def test_what_would_run_only_after_its_claim_is_refused_and_never_recorded_as_run(desk: Desk) -> None:
+    async def inner(order: str) -> str:
+        RAN.append(order)
+        return "done"
+
+    @desk.gate
+    def wrapped(order: str) -> Any:
+        return inner(order)
+
+    @desk.gate
+    def lazy(order: str) -> Any:
+        return (RAN.append(each) for each in [order])
+
+    for function in (wrapped, lazy):
+        pending = function.ask("A1")
+        desk.decided().join()
+        with pytest.raises(UserError, match=r"returned a (coroutine|generator)"):
+            until_now(lambda f=function, p=pending: _once_decided(f, p))
+        assert (RAN, function.state(pending).status) == ([], "failed")
+    desk.decided()
+    assert (asyncio.run(wrapped.aio("A2")), RAN) == ("done", ["A2"])
+
+
+def _once_decided(function: GatedFunction[..., Any], pending: Any) -> Any:
+    with contextlib.suppress(CallWaiting):
+        return function.resume(pending)
+
+
+def test_a_function_that_returned_nothing_returned_none_and_one_that_returned_a_word_that_word(desk: Desk) -> None:
+    @desk.gate
+    def echo(word: str | None) -> str | None:
+        return word
+
+    for word in (None, "null", ""):
+        pending = echo.ask(word)
+        thread = desk.decided()
+        until_now(lambda p=pending: echo.state(p).status == "approved")
+        thread.join()
+        assert (echo.resume(pending), echo.resume(pending)) == (word, word)
+
+
+async def test_a_task_that_is_cancelled_while_it_asks_leaves_no_request(desk: Desk) -> None:
+    refund = refund_of(desk)
+    asks = desk.gate._door.open()  # pyright: ignore[reportPrivateUsage]  # where the gate asks
+    asked, go_on, real = asyncio.Event(), threading.Event(), asks.ask
+    loop = asyncio.get_running_loop()
+
+    async def slow(*args: Any, **words: Any) -> Any:
+        state = await real(*args, **words)
+        loop.call_soon_threadsafe(asked.set)
+        await asyncio.to_thread(go_on.wait)
+        return state
+
+    setattr(asks, "ask", slow)  # noqa: B010  # a slow server
+    calling = asyncio.ensure_future(refund.aio("A1"))
+    await asked.wait()
+    calling.cancel()
+    go_on.set()
+    with pytest.raises(asyncio.CancelledError):
+        await calling
+    rows = await asyncio.to_thread(lambda: desk.do(desk.app.inbox.list()))
+    assert (rows, RAN) == ([], [])

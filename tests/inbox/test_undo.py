@@ -11,6 +11,7 @@ from keyturn.audit.checker import check
 from keyturn.core import events as ev
 from keyturn.engine.run.log_cache import log_in
 from keyturn.models.scripted.model import ScriptedModel, function_call
+from keyturn.policies.grants import Grant
 from tests.inbox.paying import paid, paying
 from tests.waiting import until_status
 
@@ -55,3 +56,6 @@ async def test_a_call_is_held_for_a_minute_at_most(store: Any) -> None:
     [row] = await inbox.list()
     with pytest.raises(UserError, match="at most 60 seconds"):
         await inbox.approve(row, by="ann", undo="61s")
+    with pytest.raises(UserError, match="a grant holds at once"):
+        await inbox.approve(row, by="ann", undo="5s", grant=Grant())
+    assert await inbox.grants() == []

@@ -110,7 +110,8 @@ class AskState(msgspec.Struct, frozen=True, omit_defaults=True, kw_only=True):
     `id` is the request's id for its caller, `request` that of the approval request in the inbox. `digest` and
     `arguments` are of what would run now: a claim names that digest. `note` is written for the caller's model,
     `decided_by` is who decided. A decision is possible until `expires_at`, a claim until `execute_by`, a report until
-    `claimed_until`. `result` is what the caller reported, or what a person answered in its place.
+    `claimed_until`. An approval that can be undone until `undo_until` is pending until then. `result` is what the
+    caller reported, or what a person answered in its place.
 
     >>> AskState(id="5e1f", key="order-7", tool="refund", status="approved").ended
     False
@@ -130,6 +131,7 @@ class AskState(msgspec.Struct, frozen=True, omit_defaults=True, kw_only=True):
     decided_by: str = ""
     decided_at: datetime | None = None
     expires_at: datetime | None = None
+    undo_until: datetime | None = None
     execute_by: datetime | None = None
     claimed_by: str = ""
     claimed_until: datetime | None = None

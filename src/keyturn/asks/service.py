@@ -8,12 +8,18 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import math
+import time
 from collections.abc import Awaitable, Callable
+from datetime import UTC, datetime
 from typing import Any, Protocol, get_args
+
+from msgspec.structs import replace
 
 from ..core import commands as cm
 from ..core.codec import Log
 from ..core.digest import canonical
+from ..core.encodable import moment
 from ..core.errors import Conflict, RunMissing, UserError
 from ..core.gate.claiming import HoldCall
 from ..core.gate.opening import still
@@ -29,7 +35,7 @@ from ..engine.run.log_cache import log_in
 from ..journal.base import Claim, Store
 from .agent import ExternalAgent
 from .ask import Ask, AskedBy, AskState, Outcome
-from .standing import CALL, asked_by, state_of
+from .standing import CALL, NOTHING, asked_by, state_of
 
 #: How long a claim lasts that says nothing else, and at most.
 LASTS = "10m"
@@ -95,20 +101,34 @@ class AskService:
 
     async def get(self, id: str, *, account: str = "") -> AskState:
         """Return how a request stands."""
-        return state_of(await self._log(id, account))
+        return await self._standing(await self._log(id, account))
+
+    async def _standing(self, log: Log) -> AskState:
+        """Return how a request stands now: an approval that can be undone is none yet."""
+        state = state_of(log)
+        if state.undo_until is None:
+            return state
+        if moment(await self._journal.now()) < state.undo_until:
+            return replace(state, status="pending")
+        return replace(state, undo_until=None)
 
     async def wait(self, id: str, seconds: float, *, account: str = "") -> AskState:
         """Return how a request stands once it is not pending any more, or when the time is up."""
-        with contextlib.suppress(TimeoutError):
-            async with asyncio.timeout(seconds):
-                await self._changed(id, account)
-        return await self.get(id, account=account)
+        ends = time.monotonic() + seconds
+        while (state := await self.get(id, account=account)).status == "pending":
+            left = ends - time.monotonic()
+            if left <= 0:
+                break
+            with contextlib.suppress(TimeoutError):
+                async with asyncio.timeout(min(left, undo_left(state))):
+                    await self._changed(id, account, state)
+        return state
 
-    async def _changed(self, id: str, account: str) -> None:
-        """Wait until a request is not pending any more."""
+    async def _changed(self, id: str, account: str, before: AskState) -> None:
+        """Wait until a request is not pending any more, or is so for another time."""
         head = await self._journal.head(id)
         async with contextlib.aclosing(self._journal.watch(id, head)) as lines:
-            while (await self.get(id, account=account)).status == "pending":
+            while is_as_before(before, await self.get(id, account=account)):
                 await anext(lines)
 
     async def claim(
@@ -121,7 +141,7 @@ class AskService:
         """
         duration = min(milliseconds(lasts), _MOST)
         for _ in range(_TRIES):
-            state = state_of(log := await self._log(id, account))
+            state = await self._standing(log := await self._log(id, account))
             if state.status == "claimed" and state.claimed_by == self._holder(account, name):
                 return state
             if state.status not in ("approved", "pending"):
@@ -134,6 +154,8 @@ class AskService:
                     continue
                 except _Held:
                     pass
+            elif state.undo_until is not None:
+                raise Conflict(f"this approval can be undone until {state.undo_until.isoformat()}: claim the call then")
             elif (call := log.run.calls.get(CALL)) is None or not call.recheck:
                 raise Conflict("this request cannot be claimed: no decision was made yet")
             await asyncio.sleep(_PAUSE)  # a worker has it, and asks the newest policy
@@ -164,7 +186,7 @@ class AskService:
         """Report what came of a claimed call; "unknown" puts it in doubt, and a person says what became of it."""
         log = await self._log(id, account)
         state, by = state_of(log), self._holder(account, name)
-        if state.status == outcome and state.claimed_by == by and state.result == result:
+        if state.claimed_by == by and _reported_already(state, outcome, result):
             return state
         if outcome not in get_args(Outcome):
             raise UserError(f"an outcome is 'succeeded', 'failed' or 'unknown', not {outcome!r}")
@@ -176,7 +198,7 @@ class AskService:
             return state_of(log)
         words = plain_text(result, "result") if isinstance(result, str) else canonical(result)
         item = {"type": "function_call_output", "call_id": state.key, "output": words}
-        value = None if isinstance(result, str) else result
+        value = None if isinstance(result, str) and result != NOTHING else result
         end: list[cm.RunCommand] = [] if log.run.status in OVER else [cm.CloseRun(words, [])]
         await write_to(self._journal, log, cm.FinishCall(CALL, item, value, outcome == "failed", by=by), *end)
         return state_of(log)
@@ -198,8 +220,36 @@ class AskService:
         return f"{account or 'external'} {plain_text(name, 'the name of a claim')}"
 
 
+def is_as_before(before: AskState, now: AskState) -> bool:
+    """Return whether a request is pending still, and for no other time.
+
+    >>> pending = AskState(id="5e1f", key="order-7", tool="refund", status="pending")
+    >>> is_as_before(pending, pending)
+    True
+    """
+    return now.status == "pending" and now.undo_until == before.undo_until
+
+
+def undo_left(state: AskState) -> float:
+    """Return after how many seconds an approval cannot be undone any more, at most; infinite for none.
+
+    >>> undo_left(AskState(id="5e1f", key="order-7", tool="refund", status="pending"))
+    inf
+    """
+    if state.undo_until is None:
+        return math.inf
+    return max((state.undo_until - datetime.now(UTC)).total_seconds(), _PAUSE)
+
+
 class _Held(Exception):
     """Raised where a worker moves the run right now."""
+
+
+def _reported_already(state: AskState, outcome: Outcome, result: Any) -> bool:
+    """Return whether this very outcome is recorded: a report that is sent again changes nothing."""
+    if outcome == "unknown":
+        return state.status == "in_doubt"
+    return state.status == outcome and state.result == result
 
 
 _WORDS = {"in_doubt": "in doubt", "not_run": "known not to have run"}

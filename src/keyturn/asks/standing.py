@@ -13,12 +13,14 @@ from ..core.encodable import moment
 from ..core.errors import RunMissing
 from ..core.evolve import evolve
 from ..core.gate.expiry import stale, stale_at
-from ..core.run import Call, call_digest, let_by, new_run, request_id
+from ..core.run import Call, call_digest, let_by, new_run, request_id, undo_until
 from ..core.states import OVER, READY, SETTLED, TO_SETTLE, State
 from .ask import AskedBy, AskState, Status
 
 #: The one call of such a run.
 CALL = call_id(ROOT, 1, 0)
+#: What stands for no result in the words of a call; a result that is this text has it as its value, too.
+NOTHING = "null"
 _ENDS: dict[str, Status] = {
     "denied": "rejected",
     "rejected": "rejected",
@@ -63,6 +65,7 @@ def state_of(log: Log) -> AskState:
         decided_by="" if decision is None else decision.by or "",
         decided_at=_at(None if decision is None else decision.at),
         expires_at=_at(call.expires_at if call.state == "asked" else None),
+        undo_until=_at(undo_until(call) if call.state in READY else None),
         execute_by=_at(stale_at(call) if call.state in READY else None),
         claimed_by=call.started_by,
         claimed_until=_at(call.held_until if call.state == "started" else None),
@@ -93,7 +96,10 @@ def _result(ended: _Ended) -> Any:
         return None if call.decision is None else call.decision.output
     if state not in SETTLED:
         return None
-    return call.value if call.value is not None or call.item is None else call.item.get("output")
+    if call.value is not None or call.item is None:
+        return call.value
+    words = call.item.get("output")
+    return None if words == NOTHING else words
 
 
 class _Ended(NamedTuple):

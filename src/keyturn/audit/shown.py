@@ -58,15 +58,24 @@ def review_row(log: AuditedRun, review: AuditedReview) -> tuple[RequestRow, dict
 
 
 def hidden_in(value: object, secrets: Collection[str]) -> Any:
-    """Redact a value: "a.b" names what is in "a", through lists as well, and a key that has the dot."""
+    """Redact arguments: "a.b" names what is in "a", through lists as well, and a key that has the dot.
+
+    Of arguments that are one value, which has no name, all is hidden.
+    """
+    if secrets and value is not None and not isinstance(value, dict | list):
+        return REDACTED
+    return _hidden(value, secrets)
+
+
+def _hidden(value: object, secrets: Collection[str]) -> Any:
     if isinstance(value, list):
-        return [hidden_in(member, secrets) for member in cast("list[Any]", value)]
+        return [_hidden(member, secrets) for member in cast("list[Any]", value)]
     if not isinstance(value, dict):
         return value
     seen: dict[str, Any] = {}
     for name, member in cast("dict[str, Any]", value).items():
         inner = [path[len(name) + 1 :] for path in secrets if path.startswith(name + ".")]
-        seen[name] = REDACTED if name in secrets else hidden_in(member, inner) if inner else member
+        seen[name] = REDACTED if name in secrets else _hidden(member, inner) if inner else member
     return seen
 
 

@@ -7,6 +7,7 @@ import os
 import sys
 import threading
 from collections.abc import Coroutine
+from concurrent.futures import Future
 from typing import Any, Protocol, TypeVar
 
 from ..asks.ask import Ask, AskState, Outcome
@@ -70,9 +71,13 @@ class Door:
         """Wait for an answer, in a thread without a loop."""
         return self._opened_for(made).result(made)
 
+    def begin(self, made: Coroutine[Any, Any, T]) -> Future[T]:
+        """Begin to ask, and return the answer that comes."""
+        return self._opened_for(made).begin(made)
+
     async def aio(self, made: Coroutine[Any, Any, T]) -> T:
         """Wait for an answer, in the caller's loop."""
-        return await asyncio.wrap_future(self._opened_for(made).begin(made))
+        return await asyncio.wrap_future(self.begin(made))
 
     def _opened_for(self, made: Coroutine[Any, Any, Any]) -> OwnLoop:
         try:

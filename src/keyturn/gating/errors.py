@@ -43,10 +43,11 @@ class CallWithdrawn(GatedCallError):
 
 
 class CallWaiting(GatedCallError):
-    """Raised in place of waiting: the decision is pending, and `resume(error.id)` runs the call once it is made."""
+    """Raised in place of waiting: the function did not run, and `resume(error.id)` runs the call once it may be."""
 
     def __init__(self, state: AskState) -> None:
-        super().__init__(f"the call of {state.tool!r} is pending approval: resume it by its id {state.id}", state)
+        so = "approved and cannot be claimed now" if state.status == "approved" else "pending approval"
+        super().__init__(f"the call of {state.tool!r} is {so}: resume it by its id {state.id}", state)
 
 
 class CallInDoubt(GatedCallError):
@@ -78,6 +79,7 @@ def error_of(state: AskState) -> GatedCallError:
     """Return the error for a request that cannot be run now."""
     kinds = {
         "pending": CallWaiting,
+        "approved": CallWaiting,
         "rejected": CallDenied,
         "not_run": CallDenied,
         "expired": CallExpired,

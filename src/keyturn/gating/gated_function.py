@@ -7,7 +7,9 @@ import contextlib
 import functools
 import inspect
 import logging
+import time
 from collections.abc import AsyncGenerator, Callable, Generator
+from concurrent.futures import Future
 from dataclasses import dataclass
 from typing import Any, Generic, ParamSpec, TypeVar, cast
 
@@ -32,6 +34,8 @@ R = TypeVar("R")
 _log = logging.getLogger("keyturn.gating")
 _RENEWED = 180.0
 _PATIENCE = 25.0
+# For how many seconds a claim is tried again while others move its run: longer than the lease of a process that died.
+_HELD, _AGAIN = 90.0, 0.2
 _UNREADABLE = "keyturn: the result is no JSON and was not recorded"
 
 
@@ -78,8 +82,7 @@ class GatedFunction(Generic[P, R]):
         made = self._bound(args, kwargs)
         if (said := verdict()) is not None:
             return self._tested(said, made)
-        state = self._door.run(self._asked(made))
-        return self._run(self._decided(state))
+        return self._run(self._decided(self._door.begin(self._asked(made))))
 
     async def aio(self, *args: P.args, **kwargs: P.kwargs) -> Any:
         """Ask, wait and run as a call does, without blocking the loop; a plain function is run in a thread."""
@@ -87,11 +90,11 @@ class GatedFunction(Generic[P, R]):
         if (said := verdict()) is not None:
             result: Any = self._tested(said, made)
             return await result if inspect.isawaitable(result) else result
-        state = await self._door.aio(self._asked(made))
+        asking = asyncio.ensure_future(self._door.aio(self._asked(made)))
         try:
-            state = await self._door.aio(self._waited(state, current()))
+            state = await self._door.aio(self._waited(await asyncio.shield(asking), current()))
         except asyncio.CancelledError:
-            await asyncio.shield(self._door.aio(self._given_up(state)))
+            await asyncio.shield(self._door.aio(self._given_up(await asyncio.shield(asking))))
             raise
         return await self._run_in_loop(state)
 
@@ -176,13 +179,13 @@ class GatedFunction(Generic[P, R]):
             raise UserError(f"request {state.id} is a call of {state.tool!r}, and this function is {self.name!r}")
         return state
 
-    def _decided(self, state: AskState) -> AskState:
+    def _decided(self, asking: Future[AskState]) -> AskState:
         """Wait in a thread; Ctrl-C withdraws the request."""
         context = current()
         try:
-            return self._door.run(self._waited(state, context))
+            return self._door.run(self._waited(asking.result(), context))
         except KeyboardInterrupt:
-            self._door.run(self._given_up(state))
+            self._door.run(self._given_up(asking.result()))
             raise
 
     async def _given_up(self, state: AskState) -> None:
@@ -198,7 +201,7 @@ class GatedFunction(Generic[P, R]):
         state = self._door.run(self._claimed(state, name))
         with self._held(state, name) as done:
             args, kwargs = self._schema.bind(state.arguments)
-            done.value = self._function(*args, **kwargs)
+            done.value = self._whole(self._function(*args, **kwargs))
         return cast("R", done.value)
 
     async def _run_in_loop(self, state: AskState) -> Any:
@@ -208,20 +211,34 @@ class GatedFunction(Generic[P, R]):
         state = await self._door.aio(self._claimed(state, name))
         async with self._held_in_loop(state, name) as done:
             args, kwargs = self._schema.bind(state.arguments)
-            if self._schema.is_async:
-                done.value = await self._function(*args, **kwargs)
-            else:
-                done.value = await asyncio.to_thread(self._function, *args, **kwargs)
+            made = self._function(*args, **kwargs) if self._schema.is_async else None
+            if made is None:
+                made = await asyncio.to_thread(self._function, *args, **kwargs)
+            done.value = self._whole(await made if inspect.isawaitable(made) else made)
         return done.value
+
+    def _whole(self, value: Any) -> Any:
+        """Refuse what would run only later, when its claim is over: a coroutine, or a generator."""
+        if not (inspect.isawaitable(value) or inspect.isgenerator(value) or inspect.isasyncgen(value)):
+            return value
+        if inspect.iscoroutine(value) or inspect.isgenerator(value):
+            value.close()
+        if inspect.isawaitable(value):
+            raise UserError(f"{self.name} returned a {type(value).__name__}: use `await {self.name}.aio(...)`")
+        raise UserError(f"{self.name} returned a generator, of which nothing ran: return the whole result")
 
     async def _claimed(self, state: AskState, name: str) -> AskState:
         """Claim the call for this process, or raise why it cannot be run."""
-        if state.status != "approved":
-            raise error_of(state)
-        try:
-            return await self._door.asks.claim(state.id, state.digest, name)
-        except Conflict:
-            raise error_of(await self._door.asks.get(state.id)) from None
+        ends = time.monotonic() + _HELD
+        while state.status == "approved":
+            try:
+                return await self._door.asks.claim(state.id, state.digest, name)
+            except Conflict:  # a process that died may hold its run for a while, and none has claimed the call
+                state = await self._door.asks.get(state.id)
+            if time.monotonic() >= ends:
+                break
+            await asyncio.sleep(_AGAIN)
+        raise error_of(state)
 
     @contextlib.contextmanager
     def _held(self, state: AskState, name: str) -> Generator[_Done]:

@@ -61,8 +61,11 @@ class Holding:
         self._asking = asyncio.Lock()
         self._waited = Counter[str]()  # how many calls wait for each of them
 
-    async def approved(self, call: GatedCall, progress: Progress) -> Approved:
-        """Return a call that may be forwarded, or raise `NotForwarded`; where the client gives up, it is withdrawn."""
+    async def approved(self, call: GatedCall, progress: Progress, now: Callable[[], Awaitable[GatedCall]]) -> Approved:
+        """Return a call that may be forwarded, or raise `NotForwarded`; where the client gives up, it is withdrawn.
+
+        `now` returns the call with what its server says of the tool by then: of another tool nothing was approved.
+        """
         name = digest([call.client, call.server, call.tool, call.arguments, call.description, call.schema])
         async with self._asking:  # two at the same time would ask twice, and one of the requests be forgotten
             state = await self._asked(name, call)
@@ -70,13 +73,16 @@ class Holding:
         try:
             state = await self._awaited(state, progress)
         except asyncio.CancelledError:
-            await asyncio.shield(self._given_up(name, state))
+            await asyncio.shield(self._given_up(name, state, "the client stopped waiting for the call"))
             raise
         if state.status == "pending":
             raise NotForwarded(
                 f"Pending approval (request {state.request or state.id}). Call the same tool with the same arguments "
                 "again to wait for the decision."
             )
+        if state.status == "approved" and await now() != call:
+            await self._given_up(name, state, "the server changed the tool while its call was pending")
+            raise NotForwarded("Not run: the server changed the tool while the call was pending. Call it again.")
         return await self._claimed(name, state)
 
     async def _asked(self, name: str, call: GatedCall) -> AskState:
@@ -123,17 +129,19 @@ class Holding:
         try:
             claim = await self._asks.claim(state.id, state.digest, holder)
         except Conflict as error:
+            if (await self._asks.get(state.id)).status == "approved":  # none claimed it: the next call joins it
+                self._open.setdefault(name, state.id)
             raise NotForwarded(f"Not run: {error}") from None
         return Approved(state.id, holder, json.loads(claim.arguments))
 
-    async def _given_up(self, name: str, state: AskState) -> None:
+    async def _given_up(self, name: str, state: AskState, why: str) -> None:
         """Withdraw a request for which no other call waits."""
         async with self._asking:
             if self._waited[state.id]:
                 return
             self._used(name, state)
             with contextlib.suppress(Conflict):
-                await self._asks.withdraw(state.id, why="the client stopped waiting for the call")
+                await self._asks.withdraw(state.id, why=why)
 
     def _used(self, name: str, state: AskState) -> None:
         """Let no later call join a request: a decision is for one call."""

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import fnmatch
 from collections.abc import Sequence
+from functools import partial
 from typing import Any
 
 import mcp_types as types
@@ -90,12 +91,11 @@ class McpGate:
         if any(fnmatch.fnmatchcase(params.name, pattern) for pattern in self._ungated):
             return await self._forwarded(params.name, arguments)
         try:
-            tool = await self._described(params.name)
-            call = GatedCall(
-                _client_of(context), self._info.name, params.name, arguments,
-                (tool.description or "") if tool else "", tool.input_schema if tool else None,
-            )  # fmt: skip
-            approved = await self._holding.approved(call, _progress_of(context, params))
+            progress, now = (
+                _progress_of(context, params),
+                partial(self._gated, _client_of(context), params.name, arguments),
+            )
+            approved = await self._holding.approved(await now(), progress, now)
         except NotForwarded as refused:
             return _error(str(refused))
         except Exception as error:  # whatever fails, the call is not forwarded
@@ -104,6 +104,12 @@ class McpGate:
             made = await self._forwarded(params.name, approved.arguments)
         await self._holding.report(approved, failed=bool(made.is_error))
         return made
+
+    async def _gated(self, client: str, name: str, arguments: dict[str, Any]) -> GatedCall:
+        """Return a call with its tool as the server describes it now."""
+        tool = await self._described(name)
+        said = ("", None) if tool is None else (tool.description or "", tool.input_schema)
+        return GatedCall(client, self._info.name, name, arguments, *said)
 
     async def _described(self, name: str) -> types.Tool | None:
         """Return a tool as its server describes it now: the description is part of what is approved."""

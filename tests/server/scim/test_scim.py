@@ -331,6 +331,7 @@ NO_REQUESTS: list[tuple[str, str, Any, str]] = [
     ("POST", "/Users", [1], "invalidSyntax"),
     ("POST", "/Groups", {"displayName": "g", "members": [{"v": 1}]}, "invalidValue"),
     ("GET", "/Users?count=many", None, "invalidValue"),
+    ("GET", "/Users?startIndex=--1", None, "invalidValue"),
     *(("PATCH", "/Users/bob", {"schemas": [PATCH], "Operations": each}, kind) for each, kind in NO_OPERATIONS),
 ]
 

@@ -76,6 +76,8 @@ def approve(
     """
     if broke_glass and (edit is not None or grant is not None or not says_something(words.get("note"))):
         raise UserError("an emergency override approves this one call as it is and requires a reason: pass note=")
+    if grant is not None and undo_ms:
+        raise UserError("undo= is for the approval of one call: a grant holds at once, and is revoked by itself")
     if edit is None:
         made = _decision(request, "approve", now, words, broke_glass=broke_glass, undo_ms=undo_ms)
     else:

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+import time
 from typing import Annotated, Any
 
 from ...asks.ask import AskState
-from ...asks.service import LASTS
+from ...asks.service import LASTS, is_as_before, undo_left
 from ...core.errors import NotAllowed
 from ...wire import asks as sent
 from ...wire import said
@@ -34,14 +35,21 @@ async def ask(here: Here, body: Annotated[sent.AskFor, taken(sent.AskFor)]) -> A
 @routes.add("GET", "/asks/{ask}", scope="ask", gives=AskState, errors=(404,))
 async def get_ask(here: Here, ask: IdPath, wait: Wait = 0) -> Any:
     """Return how a request stands; with `wait`, once it is not pending any more, or so many seconds have passed."""
-    state = await _state(here, ask)
-    if state.status == "pending":
-        async for _ in changes_within(here, wait):
-            async with here.look():
-                state = await _state(await here.anew(), ask)
-            if state.status != "pending":
+    state, ends = await _state(here, ask), time.monotonic() + wait
+    while state.status == "pending" and (left := ends - time.monotonic()) > 0:
+        before = state
+        async for _ in changes_within(here, min(left, undo_left(before))):
+            if not is_as_before(before, state := await _anew(here, ask)):
                 break
+        else:
+            state = await _anew(here, ask)
     return answer(state)
+
+
+async def _anew(here: Call, ask: str) -> AskState:
+    """Look again, as whoever asks is known now."""
+    async with here.look():
+        return await _state(await here.anew(), ask)
 
 
 async def _state(here: Call, ask: str) -> AskState:

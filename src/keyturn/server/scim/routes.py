@@ -315,7 +315,8 @@ def _number(asked: dict[str, str], name: str, otherwise: int) -> int:
     text = asked.get(name, "")
     if not text:
         return otherwise
-    if not text.lstrip("-").isascii() or not text.lstrip("-").isdigit():
+    digits = text.removeprefix("-")
+    if not (digits.isascii() and digits.isdigit()):
         raise ScimRefused(f"{name} is a number")
     return int(text[:10])
 
