@@ -62,9 +62,8 @@ def hidden_in(value: object, secrets: Collection[str]) -> Any:
 
     Of arguments that are one value, which has no name, all is hidden.
     """
-    if secrets and value is not None and not isinstance(value, dict | list):
-        return REDACTED
-    return _hidden(value, secrets)
+    unnamed = value is not None and not isinstance(value, dict | list)
+    return REDACTED if secrets and unnamed else _hidden(cast("object", value), secrets)
 
 
 def _hidden(value: object, secrets: Collection[str]) -> Any:

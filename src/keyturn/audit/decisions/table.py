@@ -7,6 +7,7 @@ formulas do begins with an apostrophe instead.
 from __future__ import annotations
 
 import csv
+import re
 from datetime import tzinfo
 from typing import Any, TextIO, cast
 
@@ -16,8 +17,8 @@ from ...render.escape import escape
 from .entry import AuditEntry
 
 COLUMNS = tuple(field.name for field in msgspec.structs.fields(AuditEntry) if field.name != "key")
-# Also in the wide forms that some spreadsheets read as the plain ones.
-_FORMULA = ("=", "+", "-", "@", "\t", "\r", "\uff1d", "\uff0b", "\uff0d", "\uff20")
+# Also in the wide forms that some spreadsheets read as the plain ones, and behind what others take for the end of a cell.
+_FORMULA = re.compile("(^|;)( *)(?=[-=+@\t\r\uff1d\uff0b\uff0d\uff20])")
 
 
 class DecisionTable:
@@ -48,9 +49,11 @@ def cell(value: object) -> str:
 
     >>> cell("=HYPERLINK(1)"), cell(["ops", "on call"]), cell(-5)
     ("'=HYPERLINK(1)", 'ops; on call', '-5')
+    >>> cell("well;=HYPERLINK(1)")
+    "well;'=HYPERLINK(1)"
     """
     if isinstance(value, int):
         return str(value)
     text = "; ".join(map(str, cast("list[Any]", value))) if isinstance(value, list | tuple) else str(value)
     shown = escape(text, keep="")
-    return f"'{shown}" if shown.lstrip(" ").startswith(_FORMULA) else shown
+    return _FORMULA.sub(r"\1'\2", shown)
