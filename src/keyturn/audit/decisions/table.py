@@ -17,7 +17,7 @@ from ...render.escape import escape
 from .entry import AuditEntry
 
 COLUMNS = tuple(field.name for field in msgspec.structs.fields(AuditEntry) if field.name != "key")
-# Also in the wide forms that some spreadsheets read as the plain ones, and behind what others take for the end of a cell.
+# Also in wide forms, which some spreadsheets read as the plain ones, and behind a semicolon, which ends a cell in some.
 _FORMULA = re.compile("(^|;)( *)(?=[-=+@\t\r\uff1d\uff0b\uff0d\uff20])")
 
 
