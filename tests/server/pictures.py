@@ -51,6 +51,7 @@ _LEVEL_PAGES = (
     "people",
     "channels",
     "settings",
+    "connect",
     "_components",
 )
 

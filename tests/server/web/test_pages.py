@@ -21,7 +21,10 @@ from tests.waiting import until
 
 pytestmark = pytest.mark.usefixtures("own_key")
 
-PAGES = ("/runs", "/grants", "/agents", "/policies", "/insights", "/audit", "/people", "/channels", "/settings")
+PAGES = (
+    *("/runs", "/grants", "/agents", "/policies", "/insights", "/audit"),
+    *("/people", "/channels", "/settings", "/connect"),
+)
 
 
 class Office(NamedTuple):
@@ -94,6 +97,8 @@ async def test_a_form_of_another_session_changes_nothing(office: Office) -> None
         "/secrets/ben": {"do": "token", "scope": "read"},
         "/channels/again": {"which": "all"},
         "/settings": {"do": "min_look", "look_": "5s"},
+        "/connect": {"account": "eve"},
+        "/connect/test": {"do": "send"},
     }
     mark = (await office.as_("ben").fields("/runs"))["form_mark"]
     for path, form in forms.items():
@@ -180,6 +185,7 @@ async def test_empty_pages_say_what_would_be_here() -> None:
         "/insights": "No decision was recorded in this period",
         "/audit": "No decision is recorded yet",
         "/channels": "No notification channel is configured",
+        "/connect": "does not answer external callers",
     }.items():
         assert words in (await visit.see(path)).text, path
 

@@ -15,7 +15,7 @@ from tests.server.office import Served, cookie, peopled
 from tests.server.web.test_access import TAGS
 
 PATHS = ("/runs", "RUN", "/grants", "/agents", "/policies", "/policies?shadow=1", "/insights", "/audit", "/people")
-MORE = ("/people/ben", "/channels", "/settings", "/_components", "/runs?status=erased")
+MORE = ("/people/ben", "/channels", "/settings", "/connect", "/_components", "/runs?status=erased")
 
 
 class Busy:

@@ -10,6 +10,7 @@ from . import (
     changing,
     channels,
     components,
+    connect,
     granting,
     grants,
     inbox,
@@ -25,5 +26,5 @@ from . import (
 router = APIRouter()
 for each in (changing, granting, inbox, installing, live, runs, grants, agents, policies):
     router.include_router(each.router)
-for each in (insights, audit, people, channels, settings, components):
+for each in (insights, audit, people, channels, settings, components, connect):
     router.include_router(each.router)

@@ -1,0 +1,137 @@
+"""The page that connects others: a token for a service account, the lines of each door, and a test request.
+
+A test request is one of the visitor's own: asked, decided in the inbox, claimed and reported as any external call is.
+"""
+
+from __future__ import annotations
+
+import secrets
+from typing import NamedTuple
+
+from fastapi import APIRouter
+from starlette.requests import Request as HttpRequest
+from starlette.responses import Response
+
+from ...asks.agent import ExternalAgent
+from ...asks.ask import Ask, AskState
+from ...core.errors import KeyturnError, RunMissing
+from ...core.policy import Approval
+from ..errors import Refused, refused
+from .form import PageForm, Reading, administers, change, form_of
+from .pages import Here, page
+from .people import LASTS, origin
+
+router = APIRouter(include_in_schema=False)
+
+_TOOL = "test_request"
+_SAYS = "A test request from the page Connect. Nothing runs, whatever you decide."
+
+
+class Door(NamedTuple):
+    """Holds one way to connect: what it is for, and the lines to copy, with places for the server and the token."""
+
+    name: str
+    what: str
+    lines: str
+
+
+DOORS = (
+    Door(
+        "Claude Code, Codex CLI, Gemini CLI",
+        "Shell commands and file changes wait for approval. The agent is claude-code, codex or gemini; in Codex, trust "
+        "the hook once with /hooks.",
+        "(umask 077; echo '{token}' > keyturn.token)\n"
+        "keyturn hook install claude-code --server {server} --token-file keyturn.token",
+    ),
+    Door(
+        "MCP servers",
+        "Put the gate before the command of the server, in the configuration of any MCP client.",
+        '"command": "keyturn", "args": ["gate", "--", "npx", "some-server"],\n'
+        '"env": {{"KEYTURN_SERVER": "{server}", "KEYTURN_TOKEN": "{token}"}}',
+    ),
+    Door(
+        "Python functions",
+        "Each call of a function with the decorator @gate requests approval, waits, and runs once.",
+        'from keyturn.gating import Gated\ngate = Gated("{server}", token="{token}")',
+    ),
+    Door(
+        "HTTP",
+        "Request approval. Once approved, claim the call (/v1/asks/ID/claim), run it, and report (/v1/asks/ID/outcome).",
+        "curl {server}/v1/asks --oauth2-bearer {token} "
+        """--json '{{"key": "deploy-81", "tool": "deploy", "arguments": "{{}}"}}'""",
+    ),
+)
+
+
+@router.get("/connect")
+async def connect_page(request: HttpRequest, at: Reading) -> Response:
+    """Show how agents, scripts and services are connected, and how the visitor's test request stands."""
+    return await _drawn(request, at, None)
+
+
+@router.post("/connect")
+async def issue(request: HttpRequest, at: Reading) -> Response:
+    """Issue a token that may ask to a service account, added where it is missing: it is on this answer alone."""
+    try:
+        administers(at)
+        form = await form_of(request, at)
+        people, account = at.app.people, form.text("account")
+        if (await people.directory()).person(account) is None:
+            await people.add(account, kind="machine", by=at.visitor.login)
+        expires = form.text("expires") or None
+        token = await people.issue_token(account, ["ask"], by=at.visitor.login, label="connect", expires=expires)
+    except KeyturnError as error:
+        return await _drawn(request, at, refused(error))
+    return await _drawn(request, at, None, token=token)
+
+
+@router.post("/connect/test")
+async def test(request: HttpRequest, at: Reading) -> Response:
+    """Send a test request, or claim and report, or withdraw, the one that was sent."""
+
+    async def make(form: PageForm) -> str:
+        administers(at)
+        asks, account, id = at.app.asks, at.visitor.id, form.text("test")
+        match form.text("do"):
+            case "claim":
+                claimed = await asks.claim(id, (await asks.get(id, account=account)).digest, "connect", account=account)
+                await asks.report(claimed.id, "connect", "succeeded", "Nothing ran.", account=account)
+            case "withdraw":
+                await asks.withdraw(id, account=account, why="The test is over.")
+            case _:
+                key, terms = f"test-{secrets.token_hex(8)}", Approval(expires="1h")
+                ask = Ask(key=key, tool=_TOOL, description=_SAYS, terms=terms, context={"page": "Connect"})
+                id = (await asks.ask(ask, account=account, requester=account, agent=next(iter(_agents(at)), None))).id
+                await at.app.wait(id, 5)
+        return f"/connect?test={id}#test"
+
+    return await change(request, at, make, lambda said: _drawn(request, at, said))
+
+
+def _agents(at: Here) -> list[str]:
+    """Return the names of the app's agents that answer external callers."""
+    return [name for name, agent in at.app.agents.items() if isinstance(agent, ExternalAgent)]
+
+
+async def _drawn(request: HttpRequest, at: Here, refusal: Refused | None, *, token: str = "") -> Response:
+    words = {"server": f"{origin(request, at)}{at.root}", "token": token or "TOKEN"}
+    return page(
+        at,
+        "connect.html",
+        200 if refusal is None else refusal.status,
+        refusal=refusal,
+        token=token,
+        doors=[door._replace(lines=door.lines.format(**words)) for door in DOORS],
+        lasts=LASTS,
+        answers=bool(_agents(at)),
+        test=await _test(at, request.query_params.get("test", "")),
+    )
+
+
+async def _test(at: Here, id: str) -> AskState | None:
+    """Return how the visitor's test request of this id stands, if it is one."""
+    try:
+        state = await at.app.asks.get(id, account=at.visitor.id) if id else None
+    except RunMissing:
+        return None
+    return state if state is not None and state.tool == _TOOL else None
