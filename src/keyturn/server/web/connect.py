@@ -56,7 +56,7 @@ DOORS = (
     ),
     Door(
         "HTTP",
-        "Request approval. Once approved, claim the call (/v1/asks/ID/claim), run it, and report (/v1/asks/ID/outcome).",
+        "Request approval. Once it is given, claim the call (/v1/asks/ID/claim), run it, report (.../outcome).",
         "curl {server}/v1/asks --oauth2-bearer {token} "
         """--json '{{"key": "deploy-81", "tool": "deploy", "arguments": "{{}}"}}'""",
     ),
