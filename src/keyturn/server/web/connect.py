@@ -27,7 +27,7 @@ _TOOL = "test_request"
 _SAYS = "A test request from the page Connect. Nothing runs, whatever you decide."
 
 
-class Door(NamedTuple):
+class ConnectLines(NamedTuple):
     """Holds one way to connect: what it is for, and the lines to copy, with places for the server and the token."""
 
     name: str
@@ -36,25 +36,25 @@ class Door(NamedTuple):
 
 
 DOORS = (
-    Door(
+    ConnectLines(
         "Claude Code, Codex CLI, Gemini CLI",
         "Shell commands and file changes wait for approval. The agent is claude-code, codex or gemini; in Codex, trust "
         "the hook once with /hooks.",
         "(umask 077; echo '{token}' > keyturn.token)\n"
         "keyturn hook install claude-code --server {server} --token-file keyturn.token",
     ),
-    Door(
+    ConnectLines(
         "MCP servers",
         "Put the gate before the command of the server, in the configuration of any MCP client.",
         '"command": "keyturn", "args": ["gate", "--", "npx", "some-server"],\n'
         '"env": {{"KEYTURN_SERVER": "{server}", "KEYTURN_TOKEN": "{token}"}}',
     ),
-    Door(
+    ConnectLines(
         "Python functions",
         "Each call of a function with the decorator @gate requests approval, waits, and runs once.",
         'from keyturn.gating import Gated\ngate = Gated("{server}", token="{token}")',
     ),
-    Door(
+    ConnectLines(
         "HTTP",
         "Request approval. Once it is given, claim the call (/v1/asks/ID/claim), run it, report (.../outcome).",
         "curl {server}/v1/asks --oauth2-bearer {token} "
@@ -91,21 +91,35 @@ async def test(request: HttpRequest, at: Reading) -> Response:
 
     async def make(form: PageForm) -> str:
         administers(at)
-        asks, account, id = at.app.asks, at.visitor.id, form.text("test")
-        match form.text("do"):
-            case "claim":
-                claimed = await asks.claim(id, (await asks.get(id, account=account)).digest, "connect", account=account)
-                await asks.report(claimed.id, "connect", "succeeded", "Nothing ran.", account=account)
-            case "withdraw":
-                await asks.withdraw(id, account=account, why="The test is over.")
-            case _:
-                key, terms = f"test-{secrets.token_hex(8)}", Approval(expires="1h")
-                ask = Ask(key=key, tool=_TOOL, description=_SAYS, terms=terms, context={"page": "Connect"})
-                id = (await asks.ask(ask, account=account, requester=account, agent=next(iter(_agents(at)), None))).id
-                await at.app.wait(id, 5)
+        sent = await _test(at, form.text("test"))
+        id = await _send(at) if sent is None else await _move(at, sent, form.text("do"))
         return f"/connect?test={id}#test"
 
     return await change(request, at, make, lambda said: _drawn(request, at, said))
+
+
+async def _send(at: Here) -> str:
+    """Send a test request, and return its id once it is pending."""
+    key = f"test-{secrets.token_hex(8)}"
+    ask = Ask(key=key, tool=_TOOL, description=_SAYS, terms=Approval(expires="1h"), context={"page": "Connect"})
+    agent = next(iter(_agents(at)), None)
+    state = await at.app.asks.ask(ask, account=at.visitor.id, requester=at.visitor.id, agent=agent)
+    await at.app.wait(state.id, 5)
+    return state.id
+
+
+async def _move(at: Here, test: AskState, what: str) -> str:
+    """Claim and report a test request, or withdraw it."""
+    asks, account = at.app.asks, at.visitor.id
+    match what:
+        case "claim":
+            await asks.claim(test.id, test.digest, "connect", account=account)
+            await asks.report(test.id, "connect", "succeeded", "Nothing ran.", account=account)
+        case "withdraw":
+            await asks.withdraw(test.id, account=account, why="The test is over.")
+        case _:
+            return await _send(at)
+    return test.id
 
 
 def _agents(at: Here) -> list[str]:
