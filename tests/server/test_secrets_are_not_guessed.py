@@ -150,6 +150,8 @@ FORMS: dict[str, list[Body]] = {
     "POST /people": NOTHING,
     "POST /people/{name:path}": NOTHING,
     "POST /secrets/{name:path}": NOTHING,
+    "POST /connect": NOTHING,
+    "POST /connect/test": NOTHING,
     "POST /settings": NOTHING,
 }  # fmt: skip
 ASKED = (
