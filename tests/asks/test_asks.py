@@ -281,13 +281,16 @@ async def test_no_worker_and_no_resume_runs_what_a_caller_is_to_run(tmp_path: An
         assert (await app.asks.get(state.id)).result == "no funds"
 
 
-async def test_a_grant_covers_later_requests() -> None:
+async def test_a_grant_covers_later_requests_of_the_same_account() -> None:
     async with office() as app:
-        first = await app.asks.ask(refund())
-        await approved(app, first, grant=Grant(scope="agent"))
-        second = await app.asks.wait((await app.asks.ask(refund("o2"))).id, 30)
+        first = await app.asks.ask(refund(), account="ci", requester="ci")
+        await app.inbox.approve(await pending(app, first), by="ben", grant=Grant(scope="agent"))
+        second = await app.asks.ask(refund("o2"), account="ci")
+        second = await app.asks.wait(second.id, 30, account="ci")
         assert second.status == "approved"
-        assert (await app.asks.claim(second.id, second.digest, "job")).status == "claimed"
+        assert (await app.asks.claim(second.id, second.digest, "job", account="ci")).status == "claimed"
+        other = await app.asks.ask(refund("o3"), account="cd", requester="ci")
+        assert (await pending(app, other)).state == "open"
 
 
 async def test_the_client_asks_with_the_words_of_the_app() -> None:

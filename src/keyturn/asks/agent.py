@@ -17,18 +17,18 @@ from ..core.preview import Preview
 from ..core.strict import parse
 from ..models.base import Model, ModelResponse
 from ..tools.base import InvalidArguments, Prepared, Tool, ToolProblem, redacts
-from .ask import Ask, AskedBy
+from .ask import AskedBy
 from .shown import preview_of, source_of
 
 _ALONE = "an ExternalAgent runs what external callers ask: use App.asks, the API or @gated, and not Runner.run"
 
 
-def asked_in(items: object) -> Ask:
-    """Return what the input of a run asks."""
+def asked_in(items: object) -> AskedBy:
+    """Return what the input of a run asks, and by which account."""
     asked = AskedBy.read(items)
     if asked is None:
         raise UserError(_ALONE)
-    return asked.ask
+    return asked
 
 
 class ExternalTool(Tool):
@@ -45,9 +45,12 @@ class ExternalTool(Tool):
         self.needs_approval = True
 
     @classmethod
-    def of(cls, ask: Ask) -> ExternalTool:
-        """Make the tool of a request, on the terms that its caller wishes."""
-        spec = {"type": "external_function", "name": ask.tool, "server": ask.server, "description": ask.description}
+    def of(cls, asked: AskedBy) -> ExternalTool:
+        """Make the tool of a request, on the terms that its caller wishes; another account's is another tool."""
+        ask = asked.ask
+        spec: dict[str, Any] = {"type": "external_function", "name": ask.tool, "server": ask.server}
+        spec |= {"description": ask.description}
+        spec |= {"account": asked.account} if asked.account else {}
         made = cls(spec if ask.schema is None else spec | {"schema": ask.schema})
         made.approval = ask.terms
         made.risk = ask.risk
@@ -117,7 +120,7 @@ class _Caller(Model):
         **_options: object,
     ) -> ModelResponse:
         """Return the call that was asked for, or the end."""
-        ask = asked_in(input)
+        ask = asked_in(input).ask
         done = [item for item in cast("list[Item]", input) if item.get("type") == "function_call_output"]
         if done:
             return ModelResponse([_message(str(done[-1].get("output", "")))])
