@@ -436,3 +436,18 @@ async def test_a_task_that_is_cancelled_while_it_asks_leaves_no_request(desk: De
         await calling
     rows = await asyncio.to_thread(lambda: desk.do(desk.app.inbox.list()))
     assert (rows, RAN) == ([], [])
+
+
+def test_an_approved_call_whose_run_others_hold_is_run_once_they_let_go(
+    desk: Desk, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    refund = refund_of(desk)
+    pending = refund.ask("A1")
+    desk.decided().join()
+    until_now(lambda: refund.state(pending).status == "approved")
+    monkeypatch.setattr("keyturn.asks.service._TRIES", 1)
+    held = desk.do(desk.app.journal.claim(pending.id, "a process that died", 60_000))
+    running = threading.Timer(0.5, lambda: desk.do(desk.app.journal.release(held)))
+    running.start()
+    assert refund.resume(pending) == {"order": "A1", "amount": 3}
+    running.join()
