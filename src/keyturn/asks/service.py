@@ -140,12 +140,14 @@ class AskService:
         Until the claim has lasted so long its outcome is to be reported, or the call is in doubt.
         """
         duration = min(milliseconds(lasts), _MOST)
-        for _ in range(_TRIES):
+        for left in range(_TRIES, -1, -1):
             state = await self._standing(log := await self._log(id, account))
             if state.status == "claimed" and state.claimed_by == self._holder(account, name):
                 return state
             if state.status not in ("approved", "pending"):
                 raise Conflict(_no_claim(state), winner=state.claimed_by or None)
+            if not left:
+                break
             if state.status == "approved":
                 if state.digest != digest:
                     raise Conflict("this is not the call as you were shown it: look at the request again")
