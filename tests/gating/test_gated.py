@@ -451,3 +451,21 @@ def test_an_approved_call_whose_run_others_hold_is_run_once_they_let_go(
     running.start()
     assert refund.resume(pending) == {"order": "A1", "amount": 3}
     running.join()
+
+
+def test_a_gate_that_is_closed_leaves_no_thread_waiting(desk: Desk) -> None:
+    refund = refund_of(desk)
+    told: list[Exception] = []
+
+    def call() -> None:
+        try:
+            refund("A1")
+        except UserError as error:
+            told.append(error)
+
+    calling = threading.Thread(target=call, daemon=True)
+    calling.start()
+    desk.pending()
+    desk.gate.close()
+    calling.join(30)
+    assert (calling.is_alive(), len(told), RAN) == (False, 1, [])

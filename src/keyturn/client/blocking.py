@@ -216,7 +216,8 @@ class Client(_Words):
 
     def close(self) -> None:
         """Close the connections."""
-        self._loop.result(self._words.close())
+        if self._loop.running:
+            self._loop.result(self._words.close())
         self._loop.close()
 
     def now(self) -> int:

@@ -8,7 +8,12 @@ import threading
 from collections.abc import Coroutine
 from typing import Any, TypeVar
 
+from ..core.errors import UserError
+
 T = TypeVar("T")
+
+_CLOSED = "it was closed: what was waited for has no answer here"
+_GRACE = 5.0
 
 
 class OwnLoop:
@@ -27,16 +32,24 @@ class OwnLoop:
         self._loop = asyncio.new_event_loop()
         self._thread = threading.Thread(target=self._loop.run_forever, name=name, daemon=True)
         self._thread.start()
+        self._closing = threading.Lock()
+        self._closed = False
 
     def begin(self, coroutine: Coroutine[Any, Any, T]) -> concurrent.futures.Future[T]:
         """Begin a coroutine in the loop."""
-        return asyncio.run_coroutine_threadsafe(coroutine, self._loop)
+        with self._closing:
+            if not self._closed:
+                return asyncio.run_coroutine_threadsafe(coroutine, self._loop)
+        coroutine.close()
+        raise UserError(_CLOSED)
 
     def result(self, coroutine: Coroutine[Any, Any, T]) -> T:
         """Return what a coroutine comes to."""
         future = self.begin(coroutine)
         try:
             return future.result()
+        except concurrent.futures.CancelledError:
+            raise UserError(_CLOSED) from None
         except BaseException:
             future.cancel()
             raise
@@ -47,7 +60,22 @@ class OwnLoop:
         return self._thread.is_alive()
 
     def close(self) -> None:
-        """End the thread."""
+        """End what is waited for still, whose callers are told so, and the thread."""
+        with self._closing:
+            if self._closed:
+                return
+            self._closed = True
+            ending = asyncio.run_coroutine_threadsafe(_ended(), self._loop)
+        ending.result()
         self._loop.call_soon_threadsafe(self._loop.stop)
         self._thread.join()
         self._loop.close()
+
+
+async def _ended() -> None:
+    """Cancel every other task of this loop, and wait until none is left."""
+    others = asyncio.all_tasks() - {asyncio.current_task()}
+    for task in others:
+        task.cancel()
+    if others:
+        await asyncio.wait(others, timeout=_GRACE)
