@@ -21,6 +21,7 @@ import tempfile
 import time
 from collections import defaultdict
 from collections.abc import Generator, Iterable
+from contextlib import suppress
 from itertools import chain
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -71,11 +72,10 @@ def _postgres_of(guard: int) -> int | None:
 
 def _children(pid: int | str) -> list[int]:
     found: list[int] = []
-    for path in Path(f"/proc/{pid}/task").glob("*/children"):
-        try:
-            found += map(int, path.read_text().split())
-        except OSError:
-            continue
+    with suppress(OSError):  # it ended
+        for path in Path(f"/proc/{pid}/task").glob("*/children"):
+            with suppress(OSError):
+                found += map(int, path.read_text().split())
     return found
 
 

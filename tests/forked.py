@@ -94,6 +94,11 @@ def launcher(*words: str) -> list[str]:
     return [sys.executable, "-I", "-S", str(_LAUNCHER), str(template()), *words]
 
 
+def python() -> str:
+    """Return a program that stands for `sys.executable` where another program starts ours, however deep."""
+    return str(template().with_name("python"))
+
+
 class Program:
     """A Python program at work, as `subprocess.Popen` shows one.
 
@@ -139,7 +144,7 @@ class Program:
             "session": start_new_session or terminal is not None,
             "terminal": terminal is not None,
             "preload": list(preload),
-            "executable": str(template().with_name("python")) if children else None,
+            "executable": python() if children else None,
         }
         socket.send_fds(self._told, [json.dumps(job).encode()], streams)
         for fd in theirs:

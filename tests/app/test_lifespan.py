@@ -339,7 +339,7 @@ def test_keyturn_worker_owns_it_and_the_servers(twice: bool, tmp_path: Path, own
     code = "import asyncio, program; program.app.embedded = False; asyncio.run(program.app.start('ops', 'go'))"
     forked.run(["-c", code], cwd=tmp_path, check=True, timeout=50)
     command = ["-m", "keyturn.cli.main", "worker", "program:app"]
-    with forked.Program(command, cwd=tmp_path, stderr=forked.PIPE, text=True) as running:
+    with forked.Program(command, cwd=tmp_path, stderr=forked.PIPE, text=True, children=True) as running:
         until_now(lambda: (tmp_path / "log").exists(), 40)
         for _ in range(1 + twice):
             running.send_signal(signal.SIGTERM)

@@ -5,7 +5,6 @@ from __future__ import annotations
 import asyncio
 import http.server
 import json
-import sys
 import threading
 import uuid
 from pathlib import Path
@@ -17,6 +16,7 @@ from keyturn import Agent, MCPServerStdio, MCPServerStreamableHttp, Runner, RunR
 from keyturn.mcp.schema import WORK, misfit
 from keyturn.testing import ScriptedModel, approve_all, function_call
 from keyturn.tools.strict_schema import ensure_strict_json_schema
+from tests import forked
 
 SCHEMA: dict[str, Any] = {"type": "object", "properties": {"n": {"type": "integer"}}}
 
@@ -145,7 +145,7 @@ async def test_a_process_that_leaves_after_its_listing_takes_no_call_with_it(sec
     """H2: the next process is looked at as well; the call goes to it only if it says the same."""
     program = tmp_path / "server.py"
     program.write_text(LEAVES)
-    place: Any = {"command": sys.executable, "args": [str(program), str(tmp_path), second]}
+    place: Any = {"command": forked.python(), "args": [str(program), str(tmp_path), second]}
     async with MCPServerStdio(place, name="d", mode="legacy", require_approval="always") as server:
         model = ScriptedModel([[function_call("pay", {})], "Done."])
         agent: Agent[Any] = Agent(name="Clerk", model=model, mcp_servers=[server])

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import subprocess
-import sys
 
 import pytest
 from hypothesis import given
@@ -12,6 +11,8 @@ from hypothesis import strategies as st
 from keyturn.core.errors import UserError
 from keyturn.core.predicates.pattern import MOST_STEPS, SHORT, check_pattern, matches, steps
 from keyturn.core.predicates.reading import CannotTell
+from tests import forked
+from tests.effort import some
 from tests.table import each
 
 
@@ -89,12 +90,12 @@ print("done")
 @pytest.mark.parametrize("seed", [1, 2])
 def test_no_accepted_pattern_hangs_the_matcher(seed: int) -> None:
     try:
-        run = subprocess.run(
-            [sys.executable, "-c", FUZZ, str(seed), "500"], capture_output=True, text=True, timeout=120, check=True
+        run = forked.run(
+            ["-c", FUZZ, str(seed), str(some(500))], capture_output=True, text=True, timeout=120, check=True
         )
     except subprocess.TimeoutExpired as error:
         tried = (error.stdout or b"").decode().splitlines()
         pytest.fail(f"the matcher hangs on {tried[-1:]}")
     tried = run.stdout.splitlines()
     assert tried[-1] == "done"
-    assert len(tried) > 200
+    assert len(tried) > some(500) * 0.4

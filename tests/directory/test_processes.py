@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 import signal
-import sys
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -14,11 +13,13 @@ import pytest
 from keyturn.audit.checker import check
 from keyturn.directory.people import People
 from keyturn.journal import opened
+from tests import forked
 
 _ADDS = """
 import asyncio, sys
 from keyturn.directory.people import People
 from keyturn.journal import opened
+from tests import forked
 async def main():
     store = opened(sys.argv[1])
     people = People(store)
@@ -30,6 +31,7 @@ _DIES = """
 import asyncio, os, signal, sys
 from keyturn.directory.people import People
 from keyturn.journal import opened
+from tests import forked
 async def main():
     store = opened(sys.argv[1])
     async def dies(*_arguments, **_words):
@@ -49,7 +51,7 @@ def url(request: pytest.FixtureRequest, tmp_path: Path, own_key: None) -> str:
 
 
 async def process(program: str, *arguments: str) -> int:
-    made = await asyncio.create_subprocess_exec(sys.executable, "-c", program, *arguments)
+    made = await asyncio.create_subprocess_exec(forked.python(), "-c", program, *arguments)
     return await made.wait()
 
 

@@ -7,8 +7,6 @@ import contextlib
 import copy
 import os
 import signal
-import subprocess
-import sys
 import threading
 from collections.abc import Generator
 from pathlib import Path
@@ -32,6 +30,7 @@ from keyturn.gating import (
 from keyturn.gating.context import current
 from keyturn.journal.rows import RequestRow
 from keyturn.policies.rules import Policy, allow
+from tests import forked
 from tests.server.programs import Port
 from tests.waiting import until_now
 
@@ -357,8 +356,8 @@ with gate.context(run="night"):
 
 def test_a_process_that_dies_in_the_call_leaves_it_in_doubt_and_runs_it_no_second_time(tmp_path: Path) -> None:
     place = f"sqlite:///{tmp_path}/gate.db"
-    program = [sys.executable, "-c", SCRIPT, place]
-    first = subprocess.Popen([*program, "dies"], stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True)
+    program = ["-c", SCRIPT, place]
+    first = forked.Program([*program, "dies"], stdout=forked.PIPE, stderr=forked.DEVNULL, text=True)
     desk = Desk(place)
     try:
         desk.do(desk.app.inbox.approve(desk.pending(), by="ada"))
@@ -366,7 +365,7 @@ def test_a_process_that_dies_in_the_call_leaves_it_in_doubt_and_runs_it_no_secon
         assert first.stdout.readline() == "running\n"
         os.kill(first.pid, signal.SIGKILL)
         first.wait()
-        again = subprocess.run([*program, "lives"], capture_output=True, text=True, timeout=120, check=False)
+        again = forked.run([*program, "lives"], capture_output=True, text=True, timeout=120, check=False)
         assert "running" not in again.stdout
         assert "is run, or was run, by another process" in again.stderr
     finally:

@@ -27,6 +27,7 @@ from keyturn.models.scripted.items import function_call
 from keyturn.policies.rules import Policy, allow, deny
 from keyturn.testing.loopback.anthropic import MessagesServer
 from keyturn.testing.loopback.server import HttpRequest
+from tests import forked
 from tests.server.programs import Port
 from tests.waiting import until_now
 
@@ -262,10 +263,9 @@ def test_the_installed_line_fails_closed_whatever_becomes_of_its_program(desk: D
 
 
 def test_a_hook_that_is_ended_withdraws_its_request_and_refuses(desk: Desk, tmp_path: Path) -> None:
-    program = [sys.executable, "-m", "keyturn", "hook", "claude-code", "--wait", "60"]
-    hook = subprocess.Popen(
-        program, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True,
-        env=desk.environment(tmp_path),
+    hook = forked.Program(
+        ["-m", "keyturn", "hook", "claude-code", "--wait", "60"],
+        stdin=forked.PIPE, stdout=forked.PIPE, stderr=forked.PIPE, text=True, env=desk.environment(tmp_path),
     )  # fmt: skip
     assert hook.stdin is not None
     hook.stdin.write(json.dumps(sent(call="e1")))
@@ -352,8 +352,9 @@ def test_the_command_installs_tells_and_tries(desk: Desk, tmp_path: Path) -> Non
     (tmp_path / "token").write_text(desk.token + "\n")
 
     def keyturn(*words: str) -> subprocess.CompletedProcess[str]:
-        program = [sys.executable, "-m", "keyturn", "hook", *words]
-        return subprocess.run(program, env=ours, capture_output=True, text=True, timeout=60, check=False)
+        return forked.run(
+            ["-m", "keyturn", "hook", *words], env=ours, capture_output=True, text=True, timeout=60, check=False
+        )
 
     assert keyturn("install", "claude-code").returncode == 2
     assert keyturn("install").returncode == 2

@@ -18,6 +18,7 @@ from keyturn import ExternalAgent
 from keyturn.client.client import AsyncClient
 from keyturn.mcp_gate.holding import GatedCall, Holding, NotForwarded
 from keyturn.policies.rules import Policy, allow, deny
+from tests import forked
 from tests.server.programs import Port
 from tests.waiting import until
 
@@ -69,8 +70,8 @@ class Shop:
     async def client(self, *options: str, mode: Any = "auto", **more: str) -> AsyncGenerator[Client]:
         self.log.write_text("")
         ours = {"KEYTURN_SERVER": self.port.url, "KEYTURN_TOKEN": self.token, "PYTHONPATH": os.pathsep.join(sys.path)}
-        program = ["-m", "keyturn", "gate", *options, "--", sys.executable, str(self.script), str(self.log)]
-        at = StdioServerParameters(command=sys.executable, args=program, env={**os.environ, **ours, **more})
+        program = ["-m", "keyturn", "gate", *options, "--", forked.python(), str(self.script), str(self.log)]
+        at = StdioServerParameters(command=forked.python(), args=program, env={**os.environ, **ours, **more})
         async with Client(stdio_client(at, errlog=sys.__stderr__ or sys.stderr), mode=mode) as client:
             yield client
 

@@ -6,7 +6,6 @@ import asyncio
 import os
 import signal
 import subprocess
-import sys
 from pathlib import Path
 from typing import Any
 
@@ -21,6 +20,7 @@ from keyturn.journal.memory import MemoryJournal
 from keyturn.policies.rules import deny
 from keyturn.realtime import RealtimeAgent, RealtimeRunner, RealtimeSession
 from keyturn.testing.loopback.realtime import Call, RealtimeServer, Say, Turn
+from tests import forked
 from tests.waiting import turns_of_the_loop, until
 
 from .attending import talking_to
@@ -238,7 +238,7 @@ async def test_a_killed_process_leaves_its_run_to_be_found_with_the_conversation
     done: list[Any] = []
     url = f"sqlite:///{tmp_path / 'j.db'}"
     async with RealtimeServer([Turn(REFUND), Turn("It waits."), Turn("Refunded.")]) as server:
-        program = [sys.executable, "-c", KILLED, server.url, url]
+        program = [forked.python(), "-c", KILLED, server.url, url]
         process = await asyncio.create_subprocess_exec(*program, stdout=subprocess.PIPE, env=dict(os.environ))
         assert process.stdout is not None
         async with asyncio.timeout(30):

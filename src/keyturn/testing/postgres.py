@@ -6,6 +6,9 @@ this one is known by its own data directory only. No schema and no driver is kno
 
 from __future__ import annotations
 
+import base64
+import hashlib
+import hmac
 import os
 import pwd
 import secrets
@@ -115,13 +118,22 @@ def _make(binaries: Path, data: Path, password: str, account: dict[str, Any]) ->
     directory = data.parent
     words = directory / "password"
     words.touch(mode=0o600)
-    words.write_text(password)
+    words.write_text(_verifier(password))
     if account:
         shutil.chown(words, account["user"])
     # Whoever else is on this machine can reach 127.0.0.1, and a superuser of PostgreSQL may run programs.
     access = ["--auth-local=trust", "--auth-host=scram-sha-256", f"--pwfile={words}"]
     plain = ["-U", "postgres", "-E", "UTF8", "--no-locale", "--no-sync"]
     _run([binaries / "initdb", "-D", data, *plain, *access], directory, account)
+
+
+def _verifier(password: str) -> str:
+    """Return what the server stores of a password: hashed once, since it is random, so that a login costs little."""
+    salt = secrets.token_bytes(16)
+    salted = hashlib.pbkdf2_hmac("sha256", password.encode(), salt, 1)
+    client, server = (hmac.digest(salted, name, "sha256") for name in (b"Client Key", b"Server Key"))
+    parts = (base64.b64encode(part).decode() for part in (salt, hashlib.sha256(client).digest(), server))
+    return "SCRAM-SHA-256$1:{}${}:{}".format(*parts)
 
 
 def _start(binaries: Path, data: Path, durable: bool, account: dict[str, Any]) -> int:

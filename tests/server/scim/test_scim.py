@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 import asyncio
+import inspect
 import threading
 from typing import Any
 
 import httpx2
 import pytest
-from scim2_client.engines.httpx2 import SyncSCIMClient
-from scim2_tester import Status, check_server
 
 from keyturn import App, MemoryJournal
 from keyturn.audit.directory import faults_of
@@ -20,6 +19,12 @@ from keyturn.directory.people import Login
 from keyturn.server.scim.filters import parsed
 from tests.server.identity.door import PASSWORD, Door
 from tests.server.office import Served, cookie
+
+with pytest.MonkeyPatch.context() as patched:
+    # For the docstring of each field all modules that there are would be looked through: two seconds of a collection.
+    patched.setattr(inspect, "getmodule", lambda *_found: None)
+    from scim2_client.engines.httpx2 import SyncSCIMClient
+    from scim2_tester import Status, check_server
 
 PATCH = "urn:ietf:params:scim:api:messages:2.0:PatchOp"
 
