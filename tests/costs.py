@@ -63,7 +63,8 @@ _SERVERS: dict[int, float] = {}
 def _postgres_of(guard: int) -> int | None:
     """Return the server that this process will end (`keyturn.testing.postgres`), if it is such a guard."""
     try:
-        words = Path(f"/proc/{guard}/cmdline").read_text().split("\0")
+        with open(f"/proc/{guard}/cmdline", "rb", 0) as file:
+            words = file.read().decode().split("\0")
         data = words[words.index("guard") + 2]
         return int(Path(data, "postmaster.pid").read_text().split()[0])
     except (OSError, ValueError, IndexError):
@@ -73,15 +74,16 @@ def _postgres_of(guard: int) -> int | None:
 def _children(pid: int | str) -> list[int]:
     found: list[int] = []
     with suppress(OSError):  # it ended
-        for path in Path(f"/proc/{pid}/task").glob("*/children"):
-            with suppress(OSError):
-                found += map(int, path.read_text().split())
+        for thread in os.listdir(f"/proc/{pid}/task"):
+            with suppress(OSError), open(f"/proc/{pid}/task/{thread}/children", "rb", 0) as file:
+                found += map(int, file.read().split())
     return found
 
 
 def _of_process(pid: int) -> float:
     try:
-        fields = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()
+        with open(f"/proc/{pid}/stat", "rb", 0) as file:
+            fields = file.read().rpartition(b")")[2].split()
     except OSError:
         return 0.0
     return sum(map(int, fields[11:15])) / TICK + sum(map(_of_process, _children(pid)))

@@ -12,7 +12,7 @@ import os
 import signal
 import socket
 import time
-from collections.abc import Mapping
+from collections.abc import Generator, Mapping
 from typing import Any, cast
 
 from .host import HookAnswer, HookCall, HookHost
@@ -22,6 +22,7 @@ _STEP = 5.0
 _PAUSE = 1.0
 #: How many seconds after a decision was due the hook ends itself, and again until it is at an end.
 _GRACE = 10.0
+_ENDS = (signal.SIGTERM, signal.SIGHUP, signal.SIGINT)
 _LATE = "no decision was made in time"
 
 
@@ -80,12 +81,13 @@ class _Request:
         self._parent = os.getppid()
         self._name = f"{os.getpid()} {time.time_ns()}"
         self._asked = _ask_of(host, call, wait)
-        self._state: Mapping[str, Any] = server.post("/asks", self._asked)
+        self._state: Mapping[str, Any] = {}
 
     def outcome(self) -> Mapping[str, Any]:
         """Return the request once it is decided; one for which there was no decision in time is withdrawn."""
-        self._state = _filled(self._state)
         try:
+            with _ends_held():  # until the request has an id, by which it is withdrawn
+                self._state = _filled(self._server.post("/asks", self._asked))
             while self._state["status"] == "pending":
                 left = self._ends - time.monotonic()
                 if left <= 0:
@@ -95,7 +97,8 @@ class _Request:
                     raise HookEnded("the agent is gone")
                 self._look(min(left, _STEP))
         except BaseException:
-            self._withdraw("the agent stopped waiting for a decision")
+            if self._state:
+                self._withdraw("the agent stopped waiting for a decision")
             raise
         return self._state
 
@@ -144,12 +147,22 @@ def _ask_of(host: HookHost, call: HookCall, wait: float) -> dict[str, Any]:
     }  # fmt: skip
 
 
+@contextlib.contextmanager
+def _ends_held() -> Generator[None]:
+    """Hold back the signals of the agent that end the hook until the block is over."""
+    before = signal.pthread_sigmask(signal.SIG_BLOCK, _ENDS)
+    try:
+        yield
+    finally:
+        signal.pthread_sigmask(signal.SIG_SETMASK, before)
+
+
 def end_on_signals(seconds: float) -> None:
     """Let signals that end the hook withdraw its request first, and end it after so long whatever its server does."""
 
     def end(number: int, _frame: object) -> None:
         raise HookEnded(f"signal {number}")
 
-    for each in (signal.SIGTERM, signal.SIGHUP, signal.SIGINT, signal.SIGALRM):
+    for each in (*_ENDS, signal.SIGALRM):
         signal.signal(each, end)
     signal.setitimer(signal.ITIMER_REAL, max(seconds, _GRACE), _PAUSE)
