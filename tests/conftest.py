@@ -7,6 +7,7 @@ import gc
 import importlib
 import os
 import ssl
+import sys
 import time
 from collections.abc import AsyncGenerator, Callable, Generator
 from functools import cache
@@ -25,7 +26,7 @@ from keyturn.engine.run.log_cache import forget
 from keyturn.engine.run.used_states import THIS_PROCESS
 from keyturn.journal import open_journal
 from keyturn.testing.postgres import PostgresMissing, throwaway_postgres
-from tests import sources
+from tests import forked, sources
 from tests.databases import Databases
 from tests.effort import SWEEP, some
 from tests.forking import pytest_addoption, pytest_runtestloop  # noqa: F401 - hooks of this conftest
@@ -141,6 +142,12 @@ def certificates_are_read_once() -> Generator[None]:
     ssl.create_default_context = cache(whole)
     yield
     ssl.create_default_context = whole
+
+
+@pytest.fixture
+def forked_children(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Fork what the test starts by `sys.executable`, as `tests.forked` does."""
+    monkeypatch.setattr(sys, "executable", forked.python())
 
 
 @pytest.fixture

@@ -1,7 +1,7 @@
 """The README and the manual tell the truth: their code runs, their output is real, their pictures are current.
 
 The Python blocks of one page are one program, read from top to bottom; on the pages in ALONE each block is a program of
-its own. A `text` block right after a Python block is what that block prints. `python tests/test_docs.py` writes the
+its own. A `text` block right after a Python block is what that block prints. `python -m tests.test_docs` writes the
 generated parts anew.
 """
 
@@ -19,6 +19,7 @@ from typing import NamedTuple
 import pytest
 
 from keyturn.core.states import FRAME_MOVES, MOVES, RUN_MOVES, diagram
+from tests.table import each
 
 ROOT = Path(__file__).resolve().parents[1]
 STATES = ROOT / "docs" / "states.md"
@@ -76,6 +77,7 @@ def new_module(monkeypatch: pytest.MonkeyPatch) -> ModuleType:
     return module
 
 
+@pytest.mark.usefixtures("forked_children")
 @pytest.mark.parametrize("page", PAGES, ids=name_of)
 def test_a_page_runs_and_prints_what_it_says(
     page: Path, page_module: ModuleType, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
@@ -90,7 +92,7 @@ def test_a_page_runs_and_prints_what_it_says(
             assert printed == expected, f"{name_of(page)}:{block.line}"
 
 
-@pytest.mark.parametrize("page", PAGES, ids=name_of)
+@each("page", PAGES, ids=name_of)
 def test_links_lead_somewhere(page: Path) -> None:
     text = FENCE.sub("", page.read_text(encoding="utf-8"))
     targets = [one or other for one, other in LINK.findall(text)]
@@ -109,7 +111,7 @@ def headings(page: Path) -> set[str]:
     return {re.sub(r"[^\w\- ]", "", line).replace(" ", "-") for line in plain}
 
 
-@pytest.mark.parametrize("page", PAGES, ids=name_of)
+@each("page", PAGES, ids=name_of)
 def test_links_lead_to_a_heading(page: Path) -> None:
     text = FENCE.sub("", page.read_text(encoding="utf-8"))
     wanted = [target.partition("#") for target, _ in LINK.findall(text) if "#" in target and "://" not in target]
@@ -117,7 +119,7 @@ def test_links_lead_to_a_heading(page: Path) -> None:
     assert not [anchor for place, anchor in places if place.suffix == ".md" and anchor not in headings(place)]
 
 
-@pytest.mark.parametrize("page", PAGES, ids=name_of)
+@each("page", PAGES, ids=name_of)
 def test_what_make_is_asked_for_is_there(page: Path) -> None:
     targets = set(re.findall(r"^([a-z-]+):", (ROOT / "Makefile").read_text(encoding="utf-8"), re.MULTILINE))
     asked = set(re.findall(r"(?:^|`|\s)make ([a-z][a-z-]+)(?=[`\s]|$)", _code(page), re.MULTILINE))
@@ -151,7 +153,7 @@ def drawn_tables() -> list[str]:
 
 def test_the_diagrams_are_the_tables() -> None:
     drawn = [block.text for block in blocks(STATES) if block.language == "mermaid"]
-    assert drawn == drawn_tables(), "a table of states changed: run `python tests/test_docs.py`"
+    assert drawn == drawn_tables(), "a table of states changed: run `python -m tests.test_docs`"
 
 
 def test_every_state_is_explained_where_it_is_drawn() -> None:
@@ -174,7 +176,7 @@ def drawn_pictures() -> dict[str, str]:
 def test_the_pictures_are_as_drawn() -> None:
     for name, text in drawn_pictures().items():
         assert (PICTURES / name).read_text(encoding="utf-8") == text, (
-            f"{name} is stale: run `python tests/test_docs.py`"
+            f"{name} is stale: run `python -m tests.test_docs`"
         )
 
 

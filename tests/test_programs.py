@@ -48,7 +48,7 @@ def as_it_was() -> Generator[None]:
     set_tracing_disabled(False)
 
 
-@pytest.mark.usefixtures("as_it_was")
+@pytest.mark.usefixtures("as_it_was", "forked_children")
 @pytest.mark.parametrize("name", PROGRAMS)
 def test_a_program_runs_with_one_word_changed(
     name: str, tmp_path: Path, own_key: None, capsys: pytest.CaptureFixture[str]

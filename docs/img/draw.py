@@ -1,6 +1,6 @@
 """The picture of the idea, drawn in code: once for light pages, once for dark ones.
 
-`python tests/test_docs.py` writes it anew, and the tests notice when it is stale.
+`python -m tests.test_docs` writes it anew, and the tests notice when it is stale.
 """
 
 from __future__ import annotations

@@ -88,7 +88,7 @@ def test_a_log_is_read_back_as_the_same_run() -> None:
 
 
 @each("kind", KINDS, ids=lambda kind: kind.__name__)
-@settings(max_examples=some(40))  # of each kind; together they are thousands
+@settings(max_examples=some(20))  # of each kind; together they are thousands
 @given(data=st.data())
 def test_every_event_makes_the_round_trip(kind: type[Any], data: st.DataObject) -> None:
     step = ev.Step(data.draw(st.integers(0, 2**53)), [data.draw(events(kind))])

@@ -45,6 +45,7 @@ def own_key(monkeypatch: pytest.MonkeyPatch) -> None:
         monkeypatch.delenv(variable, raising=False)
 
 
+@pytest.mark.usefixtures("forked_children")
 @pytest.mark.parametrize("name", sorted({*NAMES} - ELSEWHERE.keys()))
 def test_an_example_prints_what_it_says(name: str, capsys: pytest.CaptureFixture[str]) -> None:
     example = import_module(f"examples.{name}")

@@ -25,7 +25,7 @@ CHECKS = [
     response_schema_conformance,
     negative_data_rejection,
 ]
-EXAMPLES = some(8)
+EXAMPLES = some(8) // 2
 ENDLESS = ("/runs/{run}/events", "/requests/stream")
 
 

@@ -44,7 +44,7 @@ CASES = {
 @pytest.fixture(scope="module")
 def races(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Any]:
     out = tmp_path_factory.mktemp("race") / "out.json"
-    command = ["-m", "trials.race", "--n", "45", "--seed", "7", "--json", str(out)]
+    command = ["-m", "trials.race", "--n", "5", "--seed", "7", "--json", str(out)]
     done = forked.run(command, cwd=ROOT, capture_output=True, text=True, timeout=170, preload=["trials.race"])
     assert done.returncode == 0 or out.exists(), done.stdout + done.stderr
     return json.loads(out.read_text()) | {"printed": done.stdout}

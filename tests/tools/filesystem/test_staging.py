@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import os
 import signal
-import subprocess
-import sys
 import time
 from pathlib import Path
 
 import pytest
+
+from tests import forked
 
 SIZE = 300_000
 # Writes one letter after another, for as long as it lives, and says when it has begun.
@@ -42,7 +42,7 @@ def test_a_kill_leaves_whole_files(tmp_path: Path, program: str, names: list[str
         (tmp_path / name).write_bytes(b"." * SIZE)
     seen: set[bytes] = set()
     for turn in range(12):
-        with subprocess.Popen([sys.executable, "-c", program, str(tmp_path)], stdout=subprocess.PIPE) as writer:
+        with forked.Program(["-c", program, str(tmp_path)], stdout=forked.PIPE) as writer:
             assert writer.stdout is not None
             writer.stdout.readline()
             # Not to wait for something: to die at another moment each time.
