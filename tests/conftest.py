@@ -25,9 +25,8 @@ from keyturn.engine.run import open_run
 from keyturn.engine.run.log_cache import forget
 from keyturn.engine.run.used_states import THIS_PROCESS
 from keyturn.journal import open_journal
-from keyturn.testing.postgres import PostgresMissing, throwaway_postgres
 from tests import forked, sources
-from tests.databases import Databases
+from tests.databases import Databases, server
 from tests.effort import SWEEP, some
 from tests.forking import pytest_addoption, pytest_runtestloop  # noqa: F401 - hooks of this conftest
 from tests.needs import counted, missing
@@ -253,12 +252,9 @@ def sweep_size() -> int:
 
 @pytest.fixture(scope="session")
 def postgres_server() -> Generator[str | None]:
-    """The URL of a PostgreSQL of these tests' own, where there is one to start."""
-    try:
-        with throwaway_postgres() as postgres:
-            yield postgres.url
-    except PostgresMissing:
-        yield None
+    """The URL of a PostgreSQL of the tests' own, where there is one to start."""
+    with server() as url:
+        yield url
 
 
 @pytest.fixture(scope="session")

@@ -100,6 +100,12 @@ def note(what: str, cost: Spent) -> None:
         _Recorder(folder).write(what, cost)
 
 
+def note_servers() -> None:
+    """Write down what the servers of PostgreSQL used that this process started."""
+    spent()
+    note("@ PostgreSQL that all processes share", Spent(0.0, sum(_SERVERS.values())))
+
+
 class _Recorder:
     """Writes a line for each test, and for what one process did around them."""
 

@@ -6,10 +6,17 @@ rights, schemas or an encoding of its own is dropped. No test is here.
 
 from __future__ import annotations
 
+import importlib
+import os
+from collections.abc import Generator, Iterable
+from contextlib import contextmanager
 from typing import Any
 from uuid import uuid4
 
 import psycopg
+import pytest
+
+from keyturn.testing.postgres import PostgresMissing, throwaway_postgres
 
 _AS_IT_WAS_MADE = """
 SELECT d.datacl IS NULL AND (d.encoding, d.datcollate, d.datctype) = (t.encoding, t.datcollate, t.datctype)
@@ -21,6 +28,41 @@ SELECT NOT EXISTS (SELECT FROM pg_namespace WHERE nspname !~ '^pg_|^public$|^inf
   AND NOT EXISTS (SELECT FROM pg_extension WHERE extname <> 'plpgsql')
   AND NOT EXISTS (SELECT FROM pg_largeobject_metadata)
 """
+
+
+#: The server that was started before this process was forked; None where each process starts its own.
+_SHARED: list[str | None] = []
+
+
+def are_used_by(items: Iterable[pytest.Item]) -> bool:
+    """Return whether a test needs the server."""
+    named = {name for item in items for name in getattr(item, "fixturenames", ())}
+    given = (getattr(getattr(item, "callspec", None), "params", {}) for item in items)
+    return not named.isdisjoint({"postgres_server", "new_database"}) or any("postgresql" in p.values() for p in given)
+
+
+@contextmanager
+def shared() -> Generator[None]:
+    """Share a server with all processes that are forked in the block: to make and to start one takes two seconds."""
+    with server() as url:
+        _SHARED.append(url)
+        yield
+        if "KEYTURN_COSTS" in os.environ:
+            costs: Any = importlib.import_module("tests.costs")
+            costs.note_servers()
+
+
+@contextmanager
+def server() -> Generator[str | None]:
+    """Yield the URL of a PostgreSQL, where there is one to start."""
+    if _SHARED:
+        yield _SHARED[0]
+        return
+    try:
+        with throwaway_postgres() as started:
+            yield started.url
+    except PostgresMissing:
+        yield None
 
 
 class Databases:

@@ -12,7 +12,7 @@ import signal
 import traceback
 import warnings
 from collections.abc import Generator
-from contextlib import suppress
+from contextlib import nullcontext, suppress
 from dataclasses import dataclass, field
 from itertools import groupby
 from multiprocessing.connection import Connection, Pipe, wait
@@ -20,6 +20,7 @@ from typing import Any
 
 import pytest
 
+from tests.databases import are_used_by, shared
 from tests.forked import template
 from trials.forks import ends_with
 
@@ -90,6 +91,10 @@ class _Parent:
         self.children: list[_Child] = []
 
     def run(self, count: int) -> None:
+        with shared() if are_used_by(self.session.items) else nullcontext():
+            self.fork_and_listen(count)
+
+    def fork_and_listen(self, count: int) -> None:
         template()  # one for all: it imports nothing until a test asks for a program
         _folders(self.config).getbasetemp()  # made here, it is removed by later runs
         try:

@@ -25,13 +25,17 @@ from keyturn.testing.postgres import throwaway_postgres
 from .faulty_wire import Wire, url
 from .lives import IN_MEMORY, MEMORY, Place
 
+#: Names the socket of a PostgreSQL and an empty database of it, for trials that do not start a server of their own.
+SERVER = "KEYTURN_TRIALS_POSTGRES"
+
 
 @dataclass
 class Places:
-    """Scratch space, an empty store to copy, and the socket of a PostgreSQL if there is one."""
+    """Scratch space, an empty store to copy, and the socket and a database of a PostgreSQL if there is one."""
 
     scratch: Path
     socket: Path | None = None
+    database: str = "postgres"
     _count: int = 0
 
     def new(self, store: str, *, fresh: bool = False) -> Place:
@@ -55,11 +59,11 @@ class Places:
         """The database, straight."""
         assert self.socket is not None
         folder, port = self.socket.parent, self.socket.name.rpartition(".")[2]
-        return f"postgresql://postgres@/postgres?host={folder}&port={port}&options=-csearch_path%3D{schema}"
+        return f"postgresql://postgres@/{self.database}?host={folder}&port={port}&options=-csearch_path%3D{schema}"
 
     def wired(self, place: Place, wire: Wire) -> Place:
         """The same place through a wire."""
-        return replace(place, url=url("postgres", wire.port, options=f"-csearch_path%3D{_schema(place)}"))
+        return replace(place, url=url(self.database, wire.port, options=f"-csearch_path%3D{_schema(place)}"))
 
     def clear(self, place: Place) -> None:
         """Forget a place."""
@@ -75,7 +79,7 @@ class Places:
         scratch = self.scratch / f"worker-{worker}"
         scratch.mkdir()
         shutil.copy(self.scratch / "empty.db", scratch)
-        return Places(scratch, self.socket)
+        return Places(scratch, self.socket, self.database)
 
 
 def _schema(place: Place) -> str:
@@ -92,7 +96,10 @@ def places(stores: list[str]) -> Generator[Places]:
         stack.callback(shutil.rmtree, where, ignore_errors=True)
         os.environ["XDG_RUNTIME_DIR"] = where  # where doorbells are: thousands of stores leave thousands of them
         made = Places(Path(where))
-        if "postgresql" in stores:
+        if "postgresql" in stores and SERVER in os.environ:
+            socket, made.database = os.environ[SERVER].split()
+            made.socket = Path(socket)
+        elif "postgresql" in stores:
             server = stack.enter_context(throwaway_postgres())
             sockets = server.directory.glob(".s.PGSQL.*")
             made.socket = next(path for path in sockets if not path.name.endswith(".lock"))

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import json
 import shutil
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -21,13 +22,16 @@ from trials.attempt import KINDS, Trial
 ROOT = Path(__file__).resolve().parents[2]
 # Seconds on a quiet machine; others may be at work on it.
 pytestmark = pytest.mark.timeout(180)
+Environment = Callable[[], dict[str, str] | None]
 SOME = "approvals,people"  # the other chapters are swept in memory (tests/test_scenarios.py)
 
 
-def tried(out: Path, *arguments: str) -> Any:
+def tried(out: Path, *arguments: str, env: Environment = lambda: None) -> Any:
     """What `python -m trials.crash` wrote down; it fails where a promise was broken."""
     command = ["-m", "trials.crash", "--json", str(out), *arguments]
-    done = forked.run(command, cwd=ROOT, capture_output=True, text=True, timeout=170, preload=["trials.crash"])
+    done = forked.run(
+        command, cwd=ROOT, capture_output=True, text=True, timeout=170, preload=["trials.crash"], env=env()
+    )
     assert done.returncode == 0, done.stdout + done.stderr
     return json.loads(out.read_text())
 
@@ -45,11 +49,12 @@ def sqlite_rows(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Any]:
 
 
 @pytest.fixture(scope="module")
-def postgres_rows(postgres: None, tmp_path_factory: pytest.TempPathFactory) -> dict[str, Any]:
+def postgres_rows(
+    postgres: None, tmp_path_factory: pytest.TempPathFactory, trials_environment: Environment
+) -> dict[str, Any]:
     out = tmp_path_factory.mktemp("postgres") / "out.json"
-    return tried(out, "--kills", "4", "--seed", "7", "--kinds", "postgresql", "--ways", "together", "--chapters", SOME)[
-        "rows"
-    ]
+    words = ("--kills", "4", "--seed", "7", "--kinds", "postgresql", "--ways", "together", "--chapters", SOME)
+    return tried(out, *words, env=trials_environment)["rows"]
 
 
 def kept(rows: dict[str, Any], *words: str) -> int:
@@ -85,7 +90,7 @@ def test_connections_break_in_every_phase(postgres_rows: dict[str, Any]) -> None
 
 
 def test_a_kill_around_an_effect_is_settled_and_a_commit_that_comes_late_is_no_conflict(
-    postgres: None, tmp_path: Path
+    postgres: None, tmp_path: Path, trials_environment: Environment
 ) -> None:
     """Whether the effect happened cannot be known: a person is asked, but of a call with a key or a probe nobody is.
 
@@ -95,7 +100,7 @@ def test_a_kill_around_an_effect_is_settled_and_a_commit_that_comes_late_is_no_c
     trials = [Trial(after, "approvals", "plain", 1), Trial(before, "approvals", "streamed", 1)]
     trials += [Trial(after, "doubts", "plain", at) for at in (5, 6)] + [Trial(before, "doubts", "streamed", 6)]
     late = [Trial("postgresql: COMMIT comes late", "opening", "plain", at) for at in (2, 6)]
-    found = tried(tmp_path / "out.json", "--replay", *map(str, trials + late))
+    found = tried(tmp_path / "out.json", "--replay", *map(str, trials + late), env=trials_environment)
     assert all(each["struck"] for each in found)
     assert [each["met"]["doubts"] for each in found[: len(trials)]] == [1, 1, 0, 0, 0]
 

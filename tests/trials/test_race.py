@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -42,10 +43,11 @@ CASES = {
 
 
 @pytest.fixture(scope="module")
-def races(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Any]:
+def races(tmp_path_factory: pytest.TempPathFactory, trials_environment: Callable[[], dict[str, str]]) -> dict[str, Any]:
     out = tmp_path_factory.mktemp("race") / "out.json"
     command = ["-m", "trials.race", "--n", "5", "--seed", "7", "--json", str(out)]
-    done = forked.run(command, cwd=ROOT, capture_output=True, text=True, timeout=170, preload=["trials.race"])
+    options: dict[str, Any] = {"cwd": ROOT, "env": trials_environment(), "preload": ["trials.race"]}
+    done = forked.run(command, capture_output=True, text=True, timeout=170, **options)
     assert done.returncode == 0 or out.exists(), done.stdout + done.stderr
     return json.loads(out.read_text()) | {"printed": done.stdout}
 

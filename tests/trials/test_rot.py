@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -17,10 +18,10 @@ from trials.rot_kinds import FILES, KINDS
 ROOT = Path(__file__).resolve().parents[2]
 
 
-def tried(module: str, out: Path, *arguments: str) -> Any:
+def tried(module: str, out: Path, *arguments: str, env: dict[str, str] | None = None) -> Any:
     """What a trial wrote down; it fails where a promise was broken."""
     command = ["-m", module, "--seed", "7", "--json", str(out), *arguments]
-    done = forked.run(command, cwd=ROOT, capture_output=True, text=True, timeout=55, preload=[module])
+    done = forked.run(command, cwd=ROOT, capture_output=True, text=True, timeout=55, preload=[module], env=env)
     assert done.returncode == 0, done.stdout + done.stderr
     return json.loads(out.read_text())["rows"]
 
@@ -34,8 +35,11 @@ def test_what_is_altered_in_a_file_is_refused_or_reported(tmp_path: Path) -> Non
 
 
 @pytest.mark.skipif(not DEBIAN.exists(), reason="no PostgreSQL")
-def test_what_is_altered_in_postgresql_is_refused_or_reported(tmp_path: Path) -> None:
-    rows = tried("trials.rot", tmp_path / "out.json", "--stores", "postgresql", "--n", str(len(KINDS)))
+def test_what_is_altered_in_postgresql_is_refused_or_reported(
+    tmp_path: Path, trials_environment: Callable[[], dict[str, str]]
+) -> None:
+    words = ("--stores", "postgresql", "--n", str(len(KINDS)))
+    rows = tried("trials.rot", tmp_path / "out.json", *words, env=trials_environment())
     assert set(rows) == {f"postgresql: {name}" for name in KINDS}
 
 
