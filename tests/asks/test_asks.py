@@ -268,6 +268,20 @@ async def _asked_twice(app: App, ask: str) -> bool:
     return state.status == "pending" and state.asked > 1
 
 
+async def test_a_claim_outlives_the_cancellation_of_its_run_and_is_in_doubt_by_its_time() -> None:
+    async with office() as app:
+        for name, lasts in (("reports", "1m"), ("is silent", "200ms")):
+            state = await approved(app, await app.asks.ask(refund(name)))
+            await app.asks.claim(state.id, state.digest, "job", lasts=lasts)
+            await app.inbox.cancel(state.id, by="ann")
+            assert (await app.asks.get(state.id)).status == "claimed"
+            if name == "reports":
+                await app.asks.hold(state.id, "job")
+                assert (await app.asks.report(state.id, "job", "succeeded", "paid")).status == "succeeded"
+            else:
+                assert (await until_status(app, state.id, "in_doubt")).claimed_until is None
+
+
 async def test_no_worker_and_no_resume_runs_what_a_caller_is_to_run(tmp_path: Any) -> None:
     journal = f"sqlite:///{tmp_path}/j.db"
     async with office(journal) as app:

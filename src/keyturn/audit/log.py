@@ -18,7 +18,7 @@ from .run import AuditedRun
 
 # What may still be said of a run that is over: what became of what was in flight, and what is no act of the run.
 _AFTER = (
-    *(ev.CallFinished, ev.CallLost, ev.SessionWritten, ev.ContextSaved),
+    *(ev.CallFinished, ev.CallLost, ev.CallHeld, ev.SessionWritten, ev.ContextSaved),
     *(
         ev.ReviewGiven,
         ev.GrantRevoked,

@@ -98,13 +98,16 @@ def _of_frame(run: Run, frame: Frame) -> list[str]:
 
 
 def wakes_at(run: Run) -> int | None:
-    """Return when the clock next changes something by itself: a request expires, or a warning is due."""
-    if run.status in ("new", "finished", "cancelled"):
+    """Return when the clock next changes something by itself: a request expires, or a warning is due.
+
+    Of a cancelled run nothing waits any more, and a caller outside may have a call still.
+    """
+    if run.status in ("new", "finished"):
         return None
     waits = run.groups["wait"].values()
     ends = [call.expires_at for call in waits if call.state == "asked"]
     warnings = [call.warns_at for call in waits if call.state == "asked"]
-    drill = [] if run.drill is None else [run.drill]
+    drill = [] if run.drill is None or run.status == "cancelled" else [run.drill]
     for call in run.groups["started"].values():
         if call.held_until is not None:
             ends.append(call.held_until)

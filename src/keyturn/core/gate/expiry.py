@@ -21,6 +21,7 @@ _STALE = "the approval was not executed in time and has expired"
 def tick(run: Run, _c: cm.Tick) -> Events:
     """Let time pass: warn, expire, escalate, ask again, and void approvals that were not executed in time."""
     if run.status in OVER:
+        yield from lapsed(run)  # a caller outside may be at work still, or never say what came of it
         return
     for call in list(run.groups["wait"].values()):
         if call.state == "asked":
