@@ -468,3 +468,17 @@ def test_a_gate_that_is_closed_leaves_no_thread_waiting(desk: Desk) -> None:
     desk.gate.close()
     calling.join(30)
     assert (calling.is_alive(), len(told), RAN) == (False, 1, [])
+
+
+def test_a_function_that_was_changed_since_runs_nothing_that_was_not_shown(desk: Desk) -> None:
+    @desk.gate
+    def refund(order: str) -> None:
+        raise AssertionError("the version of before")
+
+    pending = refund.ask("A1")
+    desk.decided().join()
+    until_now(lambda: refund.state(pending).status == "approved")
+    changed = refund_of(desk)  # it has an amount now, which is 3 where none is given
+    with pytest.raises(UserError, match="other parameters"):
+        changed.resume(pending)
+    assert (RAN, changed.state(pending).attempts) == ([], 0)

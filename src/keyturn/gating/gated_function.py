@@ -229,6 +229,7 @@ class GatedFunction(Generic[P, R]):
 
     async def _claimed(self, state: AskState, name: str) -> AskState:
         """Claim the call for this process, or raise why it cannot be run."""
+        self._check_as_asked(state)
         ends = time.monotonic() + _HELD
         while state.status == "approved":
             try:
@@ -239,6 +240,17 @@ class GatedFunction(Generic[P, R]):
                 break
             await asyncio.sleep(_AGAIN)
         raise error_of(state)
+
+    def _check_as_asked(self, state: AskState) -> None:
+        """Refuse a call that was approved for another version of the function, which would run what nobody saw."""
+        if state.status != "approved" or state.edited:
+            return
+        try:
+            same = self._schema.freeze(state.arguments).text == state.arguments
+        except InvalidArguments:
+            same = False
+        if not same:
+            raise UserError(f"{self.name} has other parameters than when request {state.id} was made: ask anew")
 
     @contextlib.contextmanager
     def _held(self, state: AskState, name: str) -> Generator[_Done]:
