@@ -31,7 +31,7 @@ define quietly
 endef
 
 .DEFAULT_GOAL := help
-.PHONY: help setup demo test check lint types imports shape format kinds previews pictures probes strings site package bench bench-peers sweep mutants pace pile recovery first-decision trials costs simulate explore crash race rot forge signatures deep-peers leaks audit-trial published coding-agents lock clean distclean
+.PHONY: help setup demo test check lint types imports shape format kinds previews pictures probes strings site package bench apart bench-peers sweep mutants pace pile recovery first-decision trials costs simulate explore crash race rot forge signatures deep-peers leaks audit-trial published coding-agents lock clean distclean
 
 help: ## Show this list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-12s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -141,6 +141,9 @@ bench: $(VENV)/.runtime ## Measure Keyturn beside a hand-written floor, and besi
 REV ?= 37e2322
 bench-against: $(VENV)/.runtime ## This tree beside another commit, on processor time and counts: REV=37e2322 ARGS="--repeat 9 --write"
 	@$(BIN)/python -m benchmarks.against $(REV) $(ARGS)
+
+apart: $(VENV)/.runtime ## Where the processor time of a turn, cycle or round goes, beside another commit: SHAPE=cycle REV=37e2322 ARGS="--most 20"
+	@$(BIN)/python -m benchmarks.apart $(SHAPE) $(REV) $(ARGS)
 
 counts: $(VENV)/.runtime ## What the standard shapes of work ask of the store, sync, write and call: ARGS=--write, ARGS="--where cycle"
 	@$(BIN)/python -m benchmarks.counts $(ARGS)

@@ -7,7 +7,6 @@ setting without effect. Nothing here acts on them.
 from __future__ import annotations
 
 from collections.abc import Awaitable, Callable, Mapping
-from copy import copy
 from dataclasses import dataclass, fields, replace
 from typing import Any, ClassVar, Generic, Literal, TypedDict, TypeVar, cast
 
@@ -225,7 +224,9 @@ class RunConfig(Settable):
         ...
         keyturn.core.errors.UserError: RunConfig has no setting 'workflow'; did you mean 'workflow_name'?
         """
-        made = copy(cast("RunConfig", _made(cls, _DEFAULTS if value is None else value, "run_config")))
+        given = cast("RunConfig", _made(cls, _DEFAULTS if value is None else value, "run_config"))
+        made = object.__new__(given.__class__)  # one for each run: `copy.copy` pickles an object to copy it
+        own_of(made).update(own_of(given))
         own_of(made).pop("_check_policy", None)
         return made
 

@@ -53,6 +53,8 @@ def own_copy(value: Any) -> Any:
     >>> own_copy(given)["action"]["commands"] is given["action"]["commands"]
     False
     """
+    if type(value) in _PLAIN:
+        return value
     if _is(value, dict):
         if _PLAIN.issuperset(map(type, value.values())):  # most items are flat, and several are copied in each turn
             return dict(value)

@@ -145,6 +145,8 @@ def voices(people: Iterable[Decider | None]) -> int:
     1
     """
     said = dict.fromkeys(("", "") if who is None else (looks_as(who.id), looks_as(who.principal)) for who in people)
+    if len(said) <= 1:
+        return len(said)
     heard = dict[str, str]()  # by the principal that was counted, who spoke for them
 
     def counted(speaker: str, tried: set[str]) -> bool:

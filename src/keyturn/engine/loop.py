@@ -64,7 +64,7 @@ class Loop:
             while True:
                 if self.drive.journal is not None:
                     await self.drive.kept()
-                if self.drive.begun and self.run.status == "cancelled":
+                if self.drive.begun and self.drive.log.run.status == "cancelled":
                     await self._abandon()
                 todo = self._todo()
                 if self.drive.feeds and any(effect.do in _BEGINS for effect in todo) and await self._listened():
@@ -79,15 +79,17 @@ class Loop:
                     await self._together(todo)
                 if self._failing:
                     await self._close_failed()
-                if self._jobs and (self.run.status == "cancelled" or "taken_over" in self.drive.stops):
+                if self._jobs and (self.drive.log.run.status == "cancelled" or "taken_over" in self.drive.stops):
                     await self._abandon()
         except asyncio.CancelledError:
             await asyncio.shield(self._abandon())
             raise
-        if self._failure is not None and self.run.status != "cancelled":
+        if self._failure is not None and self.drive.log.run.status != "cancelled":
             raise self._failure
-        if self.run.status == "failed":  # by whoever said so while it was moved
-            raise Conflict(f"this run was stopped ({self.run.error}) while it was executed: resume it to continue")
+        if self.drive.log.run.status == "failed":  # by whoever said so while it was moved
+            raise Conflict(
+                f"this run was stopped ({self.drive.log.run.error}) while it was executed: resume it to continue"
+            )
 
     def _heed_cancel(self) -> None:
         """Raise a cancellation that code awaited in line may have swallowed."""
@@ -105,17 +107,17 @@ class Loop:
     def _todo(self) -> list[Effect]:
         stops = self.drive.stops
         self.drive.roused = False
-        if "failed" in stops or self.run.status == "failed":
+        if "failed" in stops or self.drive.log.run.status == "failed":
             return []
         if self.drive.begun or "leaving" in stops:  # what is begun is done, even by who leaves
             return [Effect("run", call) for call in self.drive.begun if Effect("run", call) not in self._jobs]
-        effects = pending(self.run)
+        effects = pending(self.drive.log.run)
         if "after_turn" in stops:
             effects = [effect for effect in effects if effect.do != "model"]
         elif "limit" in stops:
             effects = self.drive.meter.hold_back(effects, busy=bool(self._jobs))
         claiming = self.drive.claiming
-        if claiming is not None and claimable(self.run, claiming):
+        if claiming is not None and claimable(self.drive.log.run, claiming):
             effects.append(Effect("run", claiming.call))
         if self._jobs or self._failing:
             effects = [effect for effect in effects if effect not in self._jobs and not self._below_failure(effect)]
@@ -179,7 +181,7 @@ class Loop:
             return not isinstance(error, ToolInputGuardrailTripwireTriggered)
         if self.drive.patient and isinstance(error, ToolSourceDown):  # whatever waits for a server is not over
             return True
-        call = self.run.calls.get(effect.on) if effect.do == "run" else None
+        call = self.drive.log.run.calls.get(effect.on) if effect.do == "run" else None
         if isinstance(error, RaisedByUser) or not isinstance(error, UserError | ToolSourceDown):
             return False
         return call is not None and call.state in READY
@@ -190,7 +192,7 @@ class Loop:
         A lost race is no conflict yet. What a drive that was taken over does next, its journal refuses.
         """
         await self.drive.commit(cm.Tick())
-        return effect not in pending(self.run)
+        return effect not in pending(self.drive.log.run)
 
     async def _failed(self, frame_id: str, error: Exception, *, deciding: bool = False) -> None:
         """Make an error inside a nested agent its tool's error result; let the root's stop the drive.
@@ -213,7 +215,7 @@ class Loop:
         self.drive.stops.add("failed")
 
     def _frame_of(self, effect: Effect) -> str:
-        if effect.on in self.run.frames and effect.do not in _ON_CALLS:
+        if effect.on in self.drive.log.run.frames and effect.do not in _ON_CALLS:
             return effect.on
         return frame_of(effect.on)
 
@@ -227,7 +229,7 @@ class Loop:
             if any((self._frame_of(job) + "/").startswith(frame_id + "/") for job in self._jobs):
                 continue
             del self._failing[frame_id]
-            if unknown_below(self.run, frame_id):  # closed, it would never be known: the run stops instead
+            if unknown_below(self.drive.log.run, frame_id):  # closed, it would never be known: the run stops instead
                 self._stop(error)
                 continue
             try:
@@ -252,7 +254,7 @@ def _of_call(perform: _Perform, at_provider: _Perform | None = None, by_caller: 
     """Perform an effect on a call, elsewhere where it runs there; what is raised carries none of its secrets on."""
 
     async def performed(drive: Any, call_id: str) -> None:
-        call = drive.run.calls[call_id]
+        call = drive.log.run.calls[call_id]
         try:
             if at_provider and call.proposal.by_provider:
                 await at_provider(drive, call_id)

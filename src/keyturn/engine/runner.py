@@ -100,7 +100,8 @@ class Runner:
 
 
 def _given(arguments: dict[str, Any]) -> dict[str, Any]:
-    return {name: value for name, value in arguments.items() if name != "cls"}
+    arguments.pop("cls", None)
+    return arguments
 
 
 def _execution(given: dict[str, Any]) -> Execution:

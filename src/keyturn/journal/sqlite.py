@@ -149,6 +149,8 @@ class SQLiteConnection:
         self._patience = _patience(busy_timeout)
         self._db.set_busy_handler(self._wait)
         self._db.create_scalar_function("keyturn_text", _is_text, 1, deterministic=True)
+        # Else SQLite plans a statement with `LIMIT ?` anew whenever a value is bound, as it may depend on it.
+        self._db.config(apsw.SQLITE_DBCONFIG_ENABLE_QPSG, 1)
         for pragma in _PRAGMAS:
             self._db.execute(f"PRAGMA {pragma}")
         self._files = OpenFiles(path)  # it has its WAL open by now, which others do not take away any more

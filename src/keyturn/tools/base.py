@@ -378,6 +378,10 @@ def tool_spec(tool: Tool, call: Mapping[str, Any]) -> dict[str, Any]:
 
     Its members keep their order: people are shown arguments in the order in which a schema declares them.
     """
+    if not tool.identity:
+        tool_digest(tool)  # which copies it where it is another by now
+        assert tool.known_spec is not None
+        return tool.known_spec[0]
     made = {**tool.spec(), **{field: call.get(field) for field in tool.identity}}
     canonical(made)  # which refuses what is not exactly JSON
     return _spec_of(msgspec.json.encode(made))

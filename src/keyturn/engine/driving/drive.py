@@ -20,7 +20,7 @@ from ...core.run import Call, Frame, request_id
 from ...support.forwarding import forwarded
 from ...support.threads import Place
 from ...tools.base import Resumed, Tool
-from ..run.frame_settings import FrameSettings, Toolset
+from ..run.frame_settings import FrameSettings, Toolset, toolset_of
 from ..run.known_tools import known_tool, own_tools
 from ..run.open_run import OpenRun
 from ..views.decisions_by_label import DecisionsByLabel
@@ -42,6 +42,30 @@ class Drive(Writer):
     """Drives one run once, from where it stands until only people can move it."""
 
     agent: Callable[[str], Agent[Any]] = forwarded("graph.agent")
+
+    __slots__ = (
+        "_judges",
+        "_scopes",
+        "_toolsets",
+        "_wake",
+        "attended",
+        "begun",
+        "claiming",
+        "context_kept",
+        "graph",
+        "home",
+        "lease_ms",
+        "live",
+        "meter",
+        "patient",
+        "provider",
+        "result",
+        "roused",
+        "screening",
+        "totals",
+        "uncertain",
+        "uncompacted",
+    )
 
     def __init__(self, live: OpenRun, scope: FrameSettings, result: Callable[..., Any]) -> None:
         super().__init__(live.log, live.journal, lambda: live.clock())
@@ -93,7 +117,7 @@ class Drive(Writer):
         """Return the settings of a frame, worked out from the agent tool that opened it where nobody did yet."""
         scope = self._scopes.get(frame_id)
         if scope is None:
-            call = self.run.calls[frame_id]
+            call = self.log.run.calls[frame_id]
             outer = await self.enter(call.frame)
             tool: Any = await self.tool_of(call)
             scope = self._scopes[frame_id] = outer.inner(tool)
@@ -104,9 +128,9 @@ class Drive(Writer):
             if nested.on_stream is not None:
                 self.feeds[frame_id] = Tap(self.live, frame_id, nested, RawItem(own_copy(call.raw)))
                 self.feeds[frame_id].catch_up(self.live.log.steps)
-        if (frame := self.run.frames.get(frame_id)) is not None:
+        if (frame := self.log.run.frames.get(frame_id)) is not None:
             for path in (*frame.before, frame.agent):  # who handed it over has a say still, in every process
-                scope.carry(self.agent(path))
+                scope.carry(self.graph.agent_at[path])
         return scope
 
     async def toolset(self, frame: Frame, *, fresh: bool = False, of: str | None = None) -> Toolset:
@@ -118,20 +142,20 @@ class Drive(Writer):
         known = self._toolsets.get((frame.id, path))
         if known is not None and not fresh:
             return known
-        agent, context = self.agent(path), await self._context_of(frame)
+        agent, context = self.graph.agent_at[path], await self._context_of(frame)
         tools, handoffs = agent.static_tools(), []
         if tools is None:
             tools = await agent.get_all_tools(context)
         if agent.handoffs:
             handoffs = [made for made in handoffs_of(agent) if await is_enabled(made, context, agent)]
-        if known is None or known.tools != tools or known.handoffs != handoffs or known.renamed:
-            known = self._toolsets[frame.id, path] = Toolset(path, tools, handoffs)
+        if known is None or not known.is_of(tools, handoffs):
+            known = self._toolsets[frame.id, path] = toolset_of(agent, path, tools, handoffs)
         return known
 
     async def find_tool(self, call: Call) -> Tool | None:
         """Return the tool that a call means, if its agent still has it; a server is asked for its own tools only."""
-        frame = self.run.frames[call.frame]
-        agent = self.agent(call.agent)
+        frame = self.log.run.frames[call.frame]
+        agent = self.graph.agent_at[call.agent]
         if agent.mcp_servers and (frame.id, call.agent) not in self._toolsets:
             own = await own_tools(agent, call.agent, await self._context_of(frame))
             if (tool := own.find(call.raw)) is not None:
@@ -140,11 +164,11 @@ class Drive(Writer):
 
     async def shown_tool(self, call: Call) -> Tool | None:
         """Return the tool that a call means, for people and for words to the model, without asking a server."""
-        frame = self.run.frames[call.frame]
+        frame = self.log.run.frames[call.frame]
         known = self._toolsets.get((frame.id, call.agent))
         if known is not None:
             return known.find(call.raw)
-        return await known_tool(self.run, call, self.agent(call.agent), await self._context_of(frame))
+        return await known_tool(self.log.run, call, self.graph.agent_at[call.agent], await self._context_of(frame))
 
     def looked_up(self, call: Call) -> Tool | None:
         """Return the tool that a call means as it was looked up last; None where nobody did yet."""
@@ -154,7 +178,7 @@ class Drive(Writer):
     def secrets_of(self, tool: str) -> set[str]:
         """Return what people are not shown of the arguments of tools of this name, whichever agent has them."""
         named = (each for known in self._toolsets.values() for (_, name), each in known.by_key.items() if name == tool)
-        recorded = (call.proposal for call in self.run.calls.values() if call.proposal.name == tool)
+        recorded = (call.proposal for call in self.log.run.calls.values() if call.proposal.name == tool)
         return {secret for each in (*named, *recorded) for secret in each.secrets}
 
     async def _context_of(self, frame: Frame) -> RunContextWrapper[Any]:
@@ -180,7 +204,7 @@ class Drive(Writer):
 
     def begin_call(self, call_id: str, place: Place) -> None:
         """Note that the start of a call was recorded in a fused step: it is to be run next, in this place."""
-        call = self.run.calls.get(call_id)
+        call = self.log.run.calls.get(call_id)
         if call is None:
             place.leave()
         else:
@@ -243,12 +267,12 @@ class Drive(Writer):
             scope.context,
             tool_name=tool.name,
             tool_call_id=call.proposal.label,
-            agent=self.agent(call.agent),
+            agent=self.graph.agent_at[call.agent],
             tool_call=RawItem(own_copy(call.raw)),
             run_config=scope.config,
-            idempotency_key=request_id(self.run, call.id),
+            idempotency_key=request_id(self.log.run, call.id),
             approval=approved_by(call),
-            run_id=self.run.id,
+            run_id=self.log.run.id,
             **let_run_as(call),
         )
 

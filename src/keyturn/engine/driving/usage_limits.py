@@ -18,6 +18,7 @@ from ...core.usage import RequestUsage, price_of
 from ..run.open_run import OpenRun
 
 LIMITED = Effect("limited", ev.ROOT)
+_NO_LIMITS = UsageLimits()
 
 
 class UsageMeter:
@@ -27,12 +28,12 @@ class UsageMeter:
         self.asking = 0  # requests whose replies are not there yet: they are as good as made
         self.reached: KeyturnError | None = None
         self._live = live
-        self._known: tuple[dict[str, Any], UsageLimits] = ({}, UsageLimits())
+        self._known: tuple[dict[str, Any], UsageLimits] = ({}, _NO_LIMITS)
         self._paid: tuple[UsageLimits | None, int, Decimal] = (None, 0, Decimal(0))
 
     def lets(self, model: object) -> bool:
         """Return whether this model may be asked now."""
-        run = self._live.run
+        run = self._live.log.run
         if run.limits and self.reached is None:
             limits = self._limits(run)
             self.reached = self._unpriced(limits, model) or self.spent(limits)
@@ -40,7 +41,7 @@ class UsageMeter:
 
     def spent(self, limits: UsageLimits | None = None) -> KeyturnError | None:
         """Return the error of the first limit that is reached, of the run's own or of these."""
-        run = self._live.run
+        run = self._live.log.run
         limits = self._limits(run) if limits is None else limits
         spent = run.usage
         used = {
@@ -62,6 +63,8 @@ class UsageMeter:
         return others if others or busy or not effects else [LIMITED]
 
     def _limits(self, run: Run) -> UsageLimits:
+        if not run.limits:
+            return _NO_LIMITS
         if self._known[0] is not run.limits:
             self._known = run.limits, UsageLimits(**run.limits)
         return self._known[1]

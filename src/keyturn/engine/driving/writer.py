@@ -67,6 +67,21 @@ class Writer:
 
     run: Run = forwarded("log.run")
 
+    # Read at each step: of more attributes than a class keeps together Python makes a dict, and looks methods up in it.
+    __slots__ = (
+        "_appending",
+        "claim",
+        "clock",
+        "feeds",
+        "hold",
+        "journal",
+        "log",
+        "open",
+        "refused",
+        "stops",
+        "traces",
+    )
+
     def __init__(self, log: Log, journal: Journal | None, clock: Callable[[], int]) -> None:
         self.log = log
         self.journal = journal
@@ -92,13 +107,13 @@ class Writer:
 
     def known(self) -> dict[str, OpenRequest]:
         """Return the requests of the run that are open, as its log says."""
-        return known_open(self.run)
+        return known_open(self.log.run)
 
     async def write_whole(self) -> None:
         """Append the whole log as a run that the journal does not have yet."""
         assert self.journal is not None
-        lines = self.log.sealed_anew(chain_of(self.journal, self.run.id))
-        await self.journal.append(self.run.id, 0, lines, None, replayed(self.log.steps))
+        lines = self.log.sealed_anew(chain_of(self.journal, self.log.run.id))
+        await self.journal.append(self.log.run.id, 0, lines, None, replayed(self.log.steps))
 
     async def kept(self) -> None:
         """Wait until everything decided is in the journal: what is not stored starts nothing."""
@@ -181,7 +196,7 @@ class Writer:
         assert self.journal is not None
         theirs = await caught_up(self.journal, self.log)
         self.publish(theirs)
-        self.open = known_open(self.run)
+        self.open = known_open(self.log.run)
         return len(theirs)
 
     def _sealed(self, made: ev.Step) -> bytes:
@@ -189,7 +204,7 @@ class Writer:
         if self.log.chain is None:
             assert self.journal is not None
             assert not self.log.steps, "a log that was begun elsewhere is attached before anything is written to it"
-            self.log.chain = chain_of(self.journal, self.run.id)
+            self.log.chain = chain_of(self.journal, self.log.run.id)
         return self.log.sealed(made)
 
     def _decide(self, commands: tuple[cm.RunCommand, ...], now: int) -> list[ev.AnyEvent]:

@@ -49,8 +49,8 @@ _TEXT = (str, type(None))
 
 async def ask_model(drive: Drive, frame_id: str) -> None:
     """Ask the model of a frame's agent and record what it answers; calls that the provider runs are started with it."""
-    frame, scope = drive.run.frames[frame_id], await drive.enter(frame_id)
-    agent = drive.agent(frame.agent)
+    frame, scope = drive.log.run.frames[frame_id], await drive.enter(frame_id)
+    agent = drive.graph.agent_at[frame.agent]
     model = model_for(agent, scope.config)
     if drive.meter.lets(model) and frame.phase == "model":
         await compact_history(drive, frame, scope, agent, model)
@@ -75,7 +75,7 @@ async def _ask(
     toolset = await drive.toolset(frame, fresh=True)
     more = calls.items()
     request, heard = await _request(drive, frame, scope, toolset, more)
-    if drive.run.frames[frame.id].guarding == "ahead":  # a message came that may not reach the model unseen
+    if drive.log.run.frames[frame.id].guarding == "ahead":  # a message came that may not reach the model unseen
         return
     listeners = [hooks for hooks in (scope.hooks, agent.hooks) if hooks is not None]
     if listeners:
@@ -116,7 +116,7 @@ async def hear(
     scope.context.usage.count(response.model, counts)
     calls = any(item.get("type", "message") != "message" for item in response.output)  # words need no tools
     while True:
-        frame = drive.run.frames.get(frame_id)
+        frame = drive.log.run.frames.get(frame_id)
         if frame is None:
             raise Conflict("this conversation is over; nothing more is said in it")
         agent, turn = by or frame.agent, frame.turn
@@ -125,7 +125,7 @@ async def hear(
         try:
             await _record(drive, scope, reading, response, counts, heard, agent)
         except Conflict:
-            if by is not None or drive.run.frames[frame_id].agent == agent:
+            if by is not None or drive.log.run.frames[frame_id].agent == agent:
                 raise
             continue  # another agent took over while its words were read
         drive.rouse()
@@ -143,7 +143,7 @@ async def _record(
     calls: ProviderCalls | None = None,
 ) -> None:
     frame = reading.frame
-    judged = drive.agent(frame.agent).tool_use_behavior != "run_llm_again"
+    judged = drive.graph.agent_at[frame.agent].tool_use_behavior != "run_llm_again"
     grants = await borrow_for_reply(drive, reading)
     proposals = await unknown_worded(scope, reading.proposals)
     record = cm.RecordReply(
@@ -213,7 +213,7 @@ async def _llm_starts(
     more: list[Item],
 ) -> None:
     """Call hooks with what the model is about to read; each gets items of its own."""
-    agent, filtered = drive.agent(frame.agent), scope.config.call_model_input_filter is not None
+    agent, filtered = drive.graph.agent_at[frame.agent], scope.config.call_model_input_filter is not None
     for hooks in listeners:
         told = own_copy(request.input) if filtered else _conversation(drive, frame, scope, hooks, more)
         with raised_by("on_llm_start of the hooks"):
@@ -222,7 +222,7 @@ async def _llm_starts(
 
 def _conversation(drive: Drive, frame: Frame, scope: FrameSettings, reader: object, more: list[Item]) -> list[Item]:
     """Return what the model is to read of a frame's conversation and behind it, as items that only this reader has."""
-    live, frames = drive.live, drive.run.frames
+    live, frames = drive.live, drive.log.run.frames
     conversation = live.copies.of(reader, frames[frame.id], live.prefixes.get(frame.id) or None, frames)
     if scope.managed:
         conversation = conversation[frame.sent :]
@@ -235,7 +235,7 @@ async def _request(
     drive: Drive, frame: Frame, scope: FrameSettings, toolset: Toolset, more: list[Item]
 ) -> tuple[ModelRequest, int]:
     """Return what the model is asked, and how many items of the conversation it hears."""
-    agent, config = drive.agent(frame.agent), scope.config
+    agent, config = drive.graph.agent_at[frame.agent], scope.config
     instructions = await agent.get_system_prompt(scope.context)
     heard = len(frame.items) + len(more)
     # A provider may make a model anew for each turn: its reader is what was named.
@@ -351,9 +351,9 @@ def streamed_response(final: object) -> ModelResponse:
 
 async def exhausted(drive: Drive, frame_id: str) -> None:
     """Let an error handler answer at the turn limit, or raise `MaxTurnsExceeded`."""
-    frame = drive.run.frames[frame_id]
+    frame = drive.log.run.frames[frame_id]
     error = MaxTurnsExceeded(
-        f"agent {drive.agent(frame.agent).name!r} reached its limit of {frame.max_turns} turns; "
+        f"agent {drive.graph.agent_at[frame.agent].name!r} reached its limit of {frame.max_turns} turns; "
         "nothing is lost: resume the run with a higher max_turns"
     )
     await answered(drive, frame_id, "max_turns", error)
@@ -363,6 +363,6 @@ async def limited(drive: Drive, frame_id: str) -> None:
     """Let an error handler answer at a usage limit, once nothing else is left to do, or raise the error."""
     error = drive.meter.reached
     assert error is not None
-    if not stuck(drive.run):  # a nested agent waits for its model: an answer of the root's would take its place
+    if not stuck(drive.log.run):  # a nested agent waits for its model: an answer of the root's would take its place
         raise error
     await answered(drive, frame_id, "usage_limit", error)

@@ -57,7 +57,7 @@ def before_start(drive: Drive, scope: FrameSettings, call: Call, tool: Tool) -> 
         first.append("verdict")
     if not is_tool(tool, call.raw, call.proposal.tool):
         first.append("tool")
-    if outgrown(drive.run, call, tool):
+    if outgrown(drive.log.run, call, tool):
         first.append("terms")
     if (terms := terms_of(call, tool)) and takes_proof(terms):
         first.append("proof")
@@ -118,7 +118,9 @@ async def unsigned(drive: Drive, call: Call, terms: Sequence[Approval]) -> str:
     if not takes_proof(terms):
         return ""
     witness = drive.live.witness
-    why = "signatures cannot be verified here" if witness is None else await witness.objection(drive.run, call, terms)
+    why = (
+        "signatures cannot be verified here" if witness is None else await witness.objection(drive.log.run, call, terms)
+    )
     if why:
         logger.warning("the decision on call %s of %r is not valid: %s", call.id, call.proposal.name, why)
     return why
@@ -134,7 +136,7 @@ async def giver_left(drive: Drive, giver: Decider | None, terms: Sequence[Approv
     known = _known(drive, giver)
     if known is None or drive.live.witness is None:
         return ""
-    return await drive.live.witness.lapsed(known, terms, drive.run.requester)
+    return await drive.live.witness.lapsed(known, terms, drive.log.run.requester)
 
 
 def _known(drive: Drive, giver: Decider | None) -> Decider | None:
@@ -157,7 +159,7 @@ def asked_otherwise(call: Call) -> bool:
 
 def hooked(drive: Drive, scope: FrameSettings, agent: str) -> bool:
     """Return whether hooks watch an agent."""
-    return scope.hooks is not None or drive.agent(agent).hooks is not None
+    return scope.hooks is not None or drive.graph.agent_at[agent].hooks is not None
 
 
 async def ask_anew(

@@ -60,8 +60,8 @@ async def borrow_for_call(drive: Drive, call: Call, terms: Approval | None) -> l
 
 async def _borrow(drive: Drive, agent: str, asking: Iterable[tuple[Call, Approval | None]]) -> list[cm.BorrowGrant]:
     journal = drive.journal
-    reaches = list(reaches_of(drive.run, journal).values())
-    needing = {call.id: (call, terms) for call, terms in asking if grant_for(drive.run, call, terms) is None}
+    reaches = list(reaches_of(drive.log.run, journal).values())
+    needing = {call.id: (call, terms) for call, terms in asking if grant_for(drive.log.run, call, terms) is None}
     made = list[cm.BorrowGrant]()
     async with contextlib.aclosing(_open_grants(drive, agent)) as pages:
         while needing and (page := await anext(pages, None)) is not None:
@@ -87,7 +87,7 @@ async def _open_grants(drive: Drive, agent: str) -> AsyncGenerator[list[GrantRow
     journal: Any = drive.journal
     if not hasattr(journal, "grants"):  # none, or one that keeps no rows
         return
-    reaches = tuple(reaches_of(drive.run, journal).values())
+    reaches = tuple(reaches_of(drive.log.run, journal).values())
     query = Query(agent=agent, state="open", reaches=reaches, limit=_PAGE)
     while True:
         page: list[GrantRow] = await journal.grants(query)
@@ -105,11 +105,11 @@ def _promising(
     A row is believed only where it says no: that costs a question to a person, and saves reading a log.
     """
     for row in page:
-        given = None if row.damaged or row.run == drive.run.id else _terms_of(row)
+        given = None if row.damaged or row.run == drive.log.run.id else _terms_of(row)
         if given is None or (given.uses is not None and row.uses >= given.uses):
             continue
         for call, terms in list(needing.values()):
-            if covers(drive.run, borrowed(given, call.id), call, terms):
+            if covers(drive.log.run, borrowed(given, call.id), call, terms):
                 yield row, call, terms
 
 
@@ -129,14 +129,14 @@ async def _lent(
     try:
         log = await log_in(journal, row.run)
         grant = log.run.grants.get(row.id)
-        if grant is None or not covers(drive.run, borrowed(grant, call.id), call, terms):
+        if grant is None or not covers(drive.log.run, borrowed(grant, call.id), call, terms):
             return None
         if why := await giver_left(drive, grant.decider, [] if terms is None else [terms]):
             logger.warning("a grant of run %s is not used: %s", row.run, why)
             return None
-        await write_to(journal, log, cm.LendGrant(grant.id, reaches, drive.run.id, call.id))
+        await write_to(journal, log, cm.LendGrant(grant.id, reaches, drive.log.run.id, call.id))
         kept_in(journal, log)
-        if reaches != list(reaches_of(drive.run, journal).values()):  # the store was restored: what was lent is not
+        if reaches != list(reaches_of(drive.log.run, journal).values()):  # the store was restored: what was lent is not
             return None
     except (NotPending, Conflict):  # it was revoked, used up or erased meanwhile
         return None

@@ -75,7 +75,7 @@ async def _passed(
     made: list[cm.RunCommand] = []
     starts = None
     for decision in decisions:
-        call = drive.run.calls.get(decision.call)
+        call = drive.log.run.calls.get(decision.call)
         if call is None or call.state not in WAITING or asked_otherwise(call):
             continue
         if (await drive.enter(call.frame)).policies:
@@ -90,14 +90,14 @@ async def _startable(drive: Drive, call: Call) -> tuple[Call, Tool] | None:
     """Return a call and its tool, where nothing must be checked before it starts and nothing else is to be done."""
     scope = await drive.enter(call.frame)
     tool = await drive.find_tool(call)
-    if tool is None or pending(drive.run) or before_start(drive, scope, call, tool):
+    if tool is None or pending(drive.log.run) or before_start(drive, scope, call, tool):
         return None
     return call, tool
 
 
 def end_of(drive: Drive, frame: Frame, scope: FrameSettings, reply: list[Item]) -> list[cm.JudgeFrame]:
     """Return the command to end a run with this text of its agent, where nothing checks it first."""
-    agent = drive.agent(frame.agent)
+    agent = drive.graph.agent_at[frame.agent]
     looked: Any = agent.output_guardrails or scope.config.output_guardrails or hooked(drive, scope, frame.agent)
     if looked or frame.id != ev.ROOT or frame.guarding or scope.session is not None:
         return []

@@ -43,8 +43,8 @@ class FinalAnswer(NamedTuple):
 
 async def judge(drive: Drive, frame_id: str) -> None:
     """Judge a frame whose reply is settled."""
-    frame, scope = drive.run.frames[frame_id], await drive.enter(frame_id)
-    agent = drive.agent(frame.agent)
+    frame, scope = drive.log.run.frames[frame_id], await drive.enter(frame_id)
+    agent = drive.graph.agent_at[frame.agent]
     if frame.results:
         answer = None if frame.unread else await answer_of_tools(drive, frame, scope, frame.results)
     else:
@@ -102,7 +102,7 @@ async def answer_of_tools(
     drive: Drive, frame: Frame, scope: FrameSettings, settled: Sequence[Call]
 ) -> FinalAnswer | None:
     """Return the answer that these calls' results are by the agent's `tool_use_behavior`; None where they are none."""
-    agent = drive.agent(frame.agent)
+    agent = drive.graph.agent_at[frame.agent]
     behavior: Any = agent.tool_use_behavior
     results = await _results(drive, frame, agent, settled)
     if not results or behavior == "run_llm_again":
@@ -160,7 +160,7 @@ async def concluded(drive: Drive, frame: Frame, scope: FrameSettings, agent: Age
 
 async def answered(drive: Drive, frame_id: str, kind: str, error: Any) -> None:
     """Close the run with what the handler of this kind of error answers, or raise the error."""
-    frame, scope = drive.run.frames[frame_id], await drive.enter(frame_id)
+    frame, scope = drive.log.run.frames[frame_id], await drive.enter(frame_id)
     if frame_id != ev.ROOT or kind not in (scope.error_handlers or {}):
         raise error
     data = RunErrorHandlerInput(error=error, context=scope.context, run_data=_error_data(drive.result()))
@@ -168,7 +168,7 @@ async def answered(drive: Drive, frame_id: str, kind: str, error: Any) -> None:
     if answer is None:
         raise error
     value = answer.final_output
-    reports = await concluded(drive, frame, scope, drive.agent(frame.agent), value)
+    reports = await concluded(drive, frame, scope, drive.graph.agent_at[frame.agent], value)
     if not any(report.tripped for report in reports):
         owned(drive.live, "finals")[frame_id] = value
     said = [_answer_message(value)] if answer.include_in_history else []
@@ -177,7 +177,7 @@ async def answered(drive: Drive, frame_id: str, kind: str, error: Any) -> None:
 
 def unsent(drive: Drive, frame: Frame) -> list[cm.RunCommand]:
     """Return commands that end the approved calls which no question will hold any more."""
-    calls = sent_along(drive.run, frame)
+    calls = sent_along(drive.log.run, frame)
     return [cm.FinishCall(call.id, superseded_output(call.raw, _UNSENT), failed=True) for call in calls]
 
 

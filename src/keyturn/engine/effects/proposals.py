@@ -50,16 +50,13 @@ class ReplyReading:
 
     async def read(self, response: ModelResponse) -> ReplyReading:
         """Read the reply's items in order; one of many calls lets others work meanwhile."""
-        for raw in response.output:
-            if wrong := wrong_in(raw) or _of_others(raw):
-                raise ModelBehaviorError(f"an item of the model's reply {wrong}; nothing of it was used")
-        settled = _settled(response.output, self._toolset, self._seen)
-        for raw in response.output:
-            label = None if settled and _label(raw) in settled else call_label(raw, self._toolset)
+        items = [_own(raw) for raw in response.output]
+        settled = _settled(items, self._toolset, self._seen)
+        for raw, own in zip(response.output, items, strict=True):
+            label = None if settled and _label(own) in settled else call_label(own, self._toolset)
             if label is not None and label in self._seen:
-                _check_same(self._seen[label], raw)
+                _check_same(self._seen[label], own)
                 continue
-            own = own_copy(raw)
             self.output.append(own)
             if label is not None:
                 self._seen[label] = own
@@ -122,6 +119,17 @@ class ReplyReading:
         if proposal.gate != "allow" and proposal.tool not in self._drive.run.tools and proposal.tool not in self.tools:
             self.tools[proposal.tool] = tool_spec(tool, raw)
         self.proposals.append(proposal)
+
+
+def _own(raw: Item) -> Item:
+    """Return an item of a reply as a plain dict of the run's own, or raise where it is none that can be recorded."""
+    try:
+        own = own_copy(raw)
+    except RecursionError:
+        own = raw  # refused below, as what is nested too deep
+    if wrong := wrong_in(own) or _of_others(own):
+        raise ModelBehaviorError(f"an item of the model's reply {wrong}; nothing of it was used")
+    return own
 
 
 def _of_others(raw: Mapping[str, Any]) -> str | None:

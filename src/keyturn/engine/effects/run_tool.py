@@ -72,7 +72,7 @@ _JSON = (str, bool, int, float, type(None), dict, list)
 
 async def run_tool(drive: Drive, call_id: str) -> None:
     """Run a call that may run."""
-    call = drive.run.calls[call_id]
+    call = drive.log.run.calls[call_id]
     begun = drive.begun.pop(call_id, None)
     if begun is not None:  # its start was recorded in a fused step
         with begun.place:
@@ -82,7 +82,7 @@ async def run_tool(drive: Drive, call_id: str) -> None:
         return
     if call.decision is not None and not await undo_is_over(drive, call_id):
         return
-    call = drive.run.calls[call_id]
+    call = drive.log.run.calls[call_id]
     if await lives_elsewhere(drive.journal, drive.home, call):
         drive.stops.add("elsewhere")
         drive.leave()
@@ -110,8 +110,8 @@ async def run_tool(drive: Drive, call_id: str) -> None:
 
 async def undo_is_over(drive: Drive, call_id: str) -> bool:
     """Wait while the approval of a call can be undone; return whether the call may run still."""
-    while (call := drive.run.calls.get(call_id)) is not None and call.state in READY and not call.recheck:
-        left = (undo_until(call) or 0) - max(drive.run.now, drive.clock())
+    while (call := drive.log.run.calls.get(call_id)) is not None and call.state in READY and not call.recheck:
+        left = (undo_until(call) or 0) - max(drive.log.run.now, drive.clock())
         if left <= 0:
             return True
         if "leaving" in drive.stops:
@@ -189,7 +189,7 @@ async def _last_looks(
     why = ""
     if not is_tool(tool, call.raw, call.proposal.tool):  # it changed while others had their word
         why = ANOTHER_TOOL
-    elif outgrown(drive.run, call, tool):
+    elif outgrown(drive.log.run, call, tool):
         why = OUTGROWN
     else:  # the policy may have changed, a key may have been revoked, or a person may have left
         terms = terms_of(call, tool)
@@ -201,7 +201,7 @@ async def _last_looks(
 
 
 async def _invoke(drive: Drive, scope: FrameSettings, call: Call, tool: Tool, context: object, place: Place) -> None:
-    call = drive.run.calls.get(call.id, call)  # as it was started: the run may have been folded anew since
+    call = drive.log.run.calls.get(call.id, call)  # as it was started: the run may have been folded anew since
     fatal: Exception | None = None
     raised: Exception | None = None
     await still_held(drive)  # a process that stood still may have lost the run, and others say what becomes of the call
@@ -221,7 +221,7 @@ async def _invoke(drive: Drive, scope: FrameSettings, call: Call, tool: Tool, co
         await drive.commit(cm.LoseCall(call.id, without_secrets(call, str(unknown)), again=False))
         return
     except Exception as error:  # a tool may raise anything, and the run outlives it
-        log_tool_error(drive.run.id, call, tool, error)  # it takes the secrets out of the words that are traced
+        log_tool_error(drive.log.run.id, call, tool, error)  # it takes the secrets out of the words that are traced
         if drive.traces is not None:
             drive.traces.raised(call.id, error)
         raised = error
@@ -319,13 +319,13 @@ def _check_recordable(item: Item) -> None:
 
 def _beside_others(drive: Drive, call: Call) -> bool:
     """Return whether calls of the same reply have no result yet, as where a tool hands over that is no handoff."""
-    frame = drive.run.frames[call.frame]
+    frame = drive.log.run.frames[call.frame]
     return frame.barrier and frame.open != 1
 
 
 async def _hand_over(drive: Drive, scope: FrameSettings, call: Call, tool: Tool, value: Handover) -> None:
-    source = drive.agent(call.agent)
-    if drive.run.frames[call.frame].agent != call.agent:  # where no call waits for its siblings
+    source = drive.graph.agent_at[call.agent]
+    if drive.log.run.frames[call.frame].agent != call.agent:  # where no call waits for its siblings
         await _finish(drive, call, tool, RecordedResult(TWICE), failed=True)
         return
     if _beside_others(drive, call):
@@ -334,7 +334,7 @@ async def _hand_over(drive: Drive, scope: FrameSettings, call: Call, tool: Tool,
     result = await judged(drive, call, tool, value.text)
     item = item_of(call, tool, result)
     input_filter = value.input_filter or scope.config.handoff_input_filter
-    filtered = input_filter is not None and drive.run.frames[call.frame].barrier  # else the provider has it all
+    filtered = input_filter is not None and drive.log.run.frames[call.frame].barrier  # else the provider has it all
     view = await filtered_view(drive, call, item, input_filter) if filtered else None
     path = drive.live.graph.path(value.agent, call.agent)
     with raised_by("on_handoff of the hooks"):
@@ -345,7 +345,7 @@ async def _hand_over(drive: Drive, scope: FrameSettings, call: Call, tool: Tool,
     try:
         await drive.commit(cm.HandOff(call.id, item, path, view, list(result.reports)))
     except Conflict:
-        if drive.run.frames[call.frame].agent == call.agent:
+        if drive.log.run.frames[call.frame].agent == call.agent:
             raise
         await _finish(drive, call, tool, RecordedResult(TWICE), failed=True)
         return

@@ -53,7 +53,7 @@ _OUTVOTED = "the policy changed after this call was allowed"
 
 async def screen(drive: Drive, call_id: str) -> None:
     """Find the verdict on a call and record it."""
-    call = drive.run.calls[call_id]
+    call = drive.log.run.calls[call_id]
     tool, scope = await drive.tool_of(call), drive.scope(call.frame)
     if call.recheck and not scope.policies and not asked_otherwise(call):
         await pass_on(drive, call, tool)
@@ -99,7 +99,7 @@ async def _judged(judge: _Judge, drive: Drive, scope: FrameSettings, call: Call,
 
 async def _counted(drive: Drive, looked: _Looked, runs: bool, screen: cm.Screen, *before: cm.RunCommand) -> None:
     """Record a verdict, with the call counted before where it is let run."""
-    stands = looked.stands if runs else msgspec.structs.replace(looked.stands, grants=frozenset(drive.run.grants))
+    stands = looked.stands if runs else msgspec.structs.replace(looked.stands, grants=frozenset(drive.log.run.grants))
     taken = await looked.quotas.take() if runs else ()
     also = {"quotas": taken, "shadow": looked.shadow, "watched": looked.quotas.watched}
     screen = msgspec.structs.replace(screen, **also, revision=stands.revision)
@@ -144,7 +144,7 @@ async def stands(drive: Drive, call: Call, tool: Tool) -> bool:
     if not scope.policies:
         return True
     verdict = await _recheck(drive, scope, call, tool, _Looked(Quotas(drive, call), still(call)))
-    return verdict.action == "allow" or (verdict.action == "ask" and meets(drive.run, call, verdict.terms))
+    return verdict.action == "allow" or (verdict.action == "ask" and meets(drive.log.run, call, verdict.terms))
 
 
 async def outvoted(drive: Drive, scope: FrameSettings, call: Call, tool: Tool) -> str:
@@ -160,7 +160,7 @@ async def outvoted(drive: Drive, scope: FrameSettings, call: Call, tool: Tool) -
         ask = _recheck if decided else _verdict
         verdict = await ask(drive, scope, call, tool, _Looked(Quotas(drive, call), still(call)))
     granted = call.by.startswith(BY_GRANT) and verdict.terms == call.terms
-    met = meets(drive.run, call, verdict.terms) if decided else granted
+    met = meets(drive.log.run, call, verdict.terms) if decided else granted
     if verdict.action == "allow" or (verdict.action == "ask" and met):
         drive.judge(call, judges)
         return ""
@@ -182,7 +182,7 @@ async def _screen(drive: Drive, scope: FrameSettings, call: Call, tool: Tool, lo
             return verdict
     grants = await borrow_for_call(drive, call, verdict.terms) if verdict.action == "ask" else []
     shown = await _shown(verdict, call, tool)
-    granted = verdict.action == "ask" and (bool(grants) or grant_for(drive.run, call, verdict.terms) is not None)
+    granted = verdict.action == "ask" and (bool(grants) or grant_for(drive.log.run, call, verdict.terms) is not None)
     runs = not call.voided and (verdict.action == "allow" or granted)
     await _counted(drive, looked, runs, cm.Screen(call.id, verdict, preview=shown, reports=reports), *grants)
     return verdict
@@ -299,14 +299,14 @@ def _view(drive: Drive, call: Call, tool: Tool) -> CallView:
     return CallView(
         call.proposal.name,
         call.proposal.kind,
-        drive.agent(call.agent).name,
+        drive.graph.agent_at[call.agent].name,
         call.params,
-        call_digest(drive.run, call),
+        call_digest(drive.log.run, call),
         call.proposal.label,
         call.proposal.risk,
-        drive.run.id,
+        drive.log.run.id,
         call.agent,
-        max(drive.run.now, drive.live.clock()),
+        max(drive.log.run.now, drive.live.clock()),
         call.decision is not None,
         read_only=call.proposal.reads,
         secrets=call.proposal.secrets,
@@ -320,7 +320,7 @@ async def _heard(
     """Ask one policy; what one says in shadow mode is recorded beside the verdict, and changes nothing."""
     # Each gets arguments of its own: one that edits them changes what no other sees.
     quotas = looked.quotas
-    past = RunPast(drive.run, call.id, partial(_name_of, drive), drive.totals, quotas.spent, quotas.times)
+    past = RunPast(drive.log.run, call.id, partial(_name_of, drive), drive.totals, quotas.spent, quotas.times)
     view = msgspec.structs.replace(view, params=call.params, past=past if _counting(policy) else None)
     in_shadow: Any = getattr(policy, "in_shadow", None) if getattr(policy, "shadow", False) is True else None
     if in_shadow is None:
@@ -350,7 +350,7 @@ def _named(by: str) -> str:
 
 def _name_of(drive: Drive, path: str) -> str:
     try:
-        return drive.agent(path).name
+        return drive.graph.agent_at[path].name
     except AgentMissing:  # of an agent that is gone only the path is known
         return path
 
@@ -361,7 +361,7 @@ async def _ask_in_line(drive: Drive, scope: FrameSettings, call: Call, tool: Too
     One that raises, or says what cannot count, is heard by nobody: people can still decide.
     """
     looked = call.terms is not None and call.terms.min_look is not None
-    if looked or barred(call.terms, None, drive.run.requester):  # it takes people, and code is nobody in particular
+    if looked or barred(call.terms, None, drive.log.run.requester):  # it takes people, and code is nobody in particular
         return
     try:
         made = await _said_in_line(drive, scope, call, tool)
@@ -385,7 +385,7 @@ def _unheard(call: Call, error: Exception) -> None:
 
 async def _said_in_line(drive: Drive, scope: FrameSettings, call: Call, tool: Tool) -> decisions.MadeDecision | None:
     assert tool.on_approval is not None
-    item = approval_item(drive.run, call, drive.agent(call.agent), tool)
+    item = approval_item(drive.log.run, call, drive.graph.agent_at[call.agent], tool)
     answer = await answer_of(tool.on_approval, scope.context, item)
     said = cast("dict[str, Any]", answer) if isinstance(answer, dict) else {}
     approve = said.get("approve")

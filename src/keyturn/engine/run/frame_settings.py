@@ -19,6 +19,7 @@ from ...agents.hooks import RunHooks
 from ...agents.settings import RunConfig
 from ...core.errors import UserError
 from ...core.nested_agent import NestedAgent, nested_agent
+from ...core.settable import own_of
 from ...models import default_provider
 from ...models.base import Model, ModelProvider
 from ...support.threads import Place, place_of
@@ -181,13 +182,14 @@ class Toolset:
             elif not isinstance(getattr(tool, "name", None), str):  # it was put into the list after the agent was made
                 raise UserError(f"tools of agent {self.agent!r}: {tool!r} is no tool: decorate it with @function_tool")
 
-    @property
-    def renamed(self) -> bool:
-        """Return whether a tool has another name by now than the one under which it is found here."""
+    def is_of(self, tools: list[Any], handoffs: list[Any]) -> bool:
+        """Return whether it is of these, and none has another name by now than the one under which it is found here."""
+        if self.tools != tools or self.handoffs != handoffs:
+            return False
         for key, tool in self.by_key.items():  # noqa: SIM110  # once a turn: a loop is half a generator
             if key[1] != tool.name and key[1] not in _names(tool):
-                return True
-        return False
+                return False
+        return True
 
     def _add(self, tool: Tool) -> None:
         named = tool.name if tool.call_field is None else getattr(tool, tool.call_field)
@@ -212,3 +214,11 @@ class Toolset:
             return self.by_key.get((kind, name)) if isinstance(name, str) else None
         alike = [tool for (other, _name), tool in self.by_key.items() if other == kind]
         return alike[0] if len(alike) == 1 else None
+
+
+def toolset_of(agent: Agent[Any], path: str, tools: list[Any], handoffs: list[Any]) -> Toolset:
+    """Return what an agent may call: the one made before, where it is of the same tools under the same names."""
+    known: Toolset | None = own_of(agent).get("_toolset")
+    if known is None or known.agent != path or not known.is_of(tools, handoffs):
+        known = own_of(agent)["_toolset"] = Toolset(path, tools, handoffs)
+    return known

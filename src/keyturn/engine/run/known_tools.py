@@ -14,7 +14,7 @@ from ...agents.context import RunContextWrapper
 from ...agents.handoff import handoffs_of
 from ...core.run import Call, Run
 from ...tools.base import Tool
-from .frame_settings import Toolset
+from .frame_settings import Toolset, toolset_of
 
 
 async def own_tools(agent: Agent[Any], path: str, context: RunContextWrapper[Any]) -> Toolset:
@@ -26,7 +26,8 @@ async def own_tools(agent: Agent[Any], path: str, context: RunContextWrapper[Any
 async def known_tool(run: Run, call: Call, agent: Agent[Any], context: RunContextWrapper[Any]) -> Tool | None:
     """Return the tool of a call as it is known without asking a server; None where it is not."""
     if not agent.mcp_servers:
-        return Toolset(call.agent, await agent.get_all_tools(context), handoffs_of(agent)).find(call.raw)
+        tools = await agent.get_all_tools(context)
+        return toolset_of(agent, call.agent, tools, handoffs_of(agent)).find(call.raw)
     own = (await own_tools(agent, call.agent, context)).find(call.raw)
     if own is not None:
         return own

@@ -166,7 +166,7 @@ async def reopen(drive: Drive, frame: Frame, scope: FrameSettings) -> list[cm.Ru
         raise UserError("this run has a session; pass the same session= to resume it")
     stored = await _stored(scope)
     ways = _ways(stored, frame)
-    if frame.id == ROOT and in_turn(scope, drive.run) and _overtaken(stored, frame, ways, _limit(scope)):
+    if frame.id == ROOT and in_turn(scope, drive.log.run) and _overtaken(stored, frame, ways, _limit(scope)):
         raise Superseded(WENT_ON)
     held, prefix = _found(stored, frame, ways, known)
     owned(live, "prefixes")[frame.id] = prefix
@@ -177,7 +177,7 @@ async def reopen(drive: Drive, frame: Frame, scope: FrameSettings) -> list[cm.Ru
 
 async def _taken(drive: Drive, scope: FrameSettings) -> list[cm.RunCommand]:
     """Give a run its first session, in which the whole of it will stand, after what is there already."""
-    await own_given(drive.live.journal, scope.session, drive.run.requester, drive.run.about)
+    await own_given(drive.live.journal, scope.session, drive.log.run.requester, drive.log.run.about)
     await _supersede(drive, scope, await _history(scope))
     owned(drive.live, "prefixes")[ROOT] = []
     return [cm.WroteSession(ROOT, 0, history_address([]))]
@@ -233,7 +233,7 @@ def _length(address: str) -> int:
 
 async def save_session(drive: Drive, frame_id: str, *, stopped: bool = False) -> None:
     """Write what a frame added since the last time, once; no unjudged answer of a stopped run."""
-    frame, scope = drive.run.frames[frame_id], await drive.enter(frame_id)
+    frame, scope = drive.log.run.frames[frame_id], await drive.enter(frame_id)
     if scope.session is None or frame.prefix is None or frame.written == len(frame.tape):
         return
     start, tape = frame.written, _tellable(drive, frame, scope, stopped)
@@ -279,7 +279,7 @@ def _tellable(drive: Drive, frame: Frame, scope: FrameSettings, stopped: bool) -
         return tape[: sum(isinstance(item, dict) for item in frame.items[: frame.history])]
     if not frame.results:
         return tape[:answer]
-    words = _withheld(scope, report.name, drive.agent(frame.agent))
+    words = _withheld(scope, report.name, drive.graph.agent_at[frame.agent])
     hidden = {id(call.item): superseded_output(call.raw, words) for call in frame.results}
     return [hidden.get(id(item), item) for item in tape]
 

@@ -6,7 +6,7 @@ nothing inside is believed before. A text of lines survives what databases do to
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from typing import Any, cast
 
 import msgspec
@@ -36,16 +36,14 @@ def pack(blob: Blob) -> dict[str, Any]:
     """Pack a state as a signed plain dict."""
     made: dict[str, Any] = {"schema_version": blob.version}
     made |= {name: getattr(blob, name) for name in _PARTS}
-    made["mac"] = ring().mac(_STATE, *_framed(made))
+    made["mac"] = ring().mac(_STATE, _framed(made))
     return made
 
 
-def _framed(data: Mapping[str, Any]) -> Iterator[bytes]:
-    """Give what the MAC covers, piece by piece: each text behind its length."""
-    for name in ("schema_version", *_PARTS):
-        part = cast("str", data[name]).encode()
-        yield b"%d:" % len(part)
-        yield part
+def _framed(data: Mapping[str, Any]) -> bytes:
+    """Return what the MAC covers: each text behind its length."""
+    parts: list[bytes] = [data[name].encode() for name in ("schema_version", *_PARTS)]
+    return b"".join([b"%d:%b" % (len(part), part) for part in parts])
 
 
 def to_text(packed: dict[str, Any]) -> str:
@@ -131,7 +129,7 @@ def _check_mac(data: Mapping[str, Any]) -> None:
             f"shares states the same {VARIABLE}, and older secrets that are still valid in {OLD_VARIABLE}"
         )
     try:
-        fits = keys.fits(_STATE, mac, *_framed(data))
+        fits = keys.fits(_STATE, mac, _framed(data))
     except UnicodeError:
         fits = False
     if not fits:
