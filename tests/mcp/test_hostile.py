@@ -9,6 +9,7 @@ import pytest
 from mcp.server import MCPServer
 
 from keyturn import Diff, MCPServerError, UserError
+from keyturn.core.lookalikes import in_ascii
 from keyturn.mcp.tool import offered_name
 from keyturn.render.terminal import render
 from keyturn.testing import approve_all
@@ -100,6 +101,18 @@ async def test_a_prefix_that_imitates_another_servers_is_refused() -> None:
         agent = calling(first, second, calls=("mcp_a__b__c", {}), mcp_config={"include_server_in_tool_names": True})
         with pytest.raises(UserError, match="named 'mcp_a__b__c'"):
             await play(agent)
+
+
+def test_a_name_of_any_length_is_read_as_far_as_it_is_offered(monkeypatch: pytest.MonkeyPatch) -> None:
+    read: list[int] = []
+
+    def noted(name: str) -> str:
+        read.append(len(name))
+        return in_ascii(name)
+
+    monkeypatch.setattr("keyturn.mcp.tool.in_ascii", noted)
+    name = offered_name("liar", "\ufdfa" * 1_000_000, prefixed=False)  # each is read as eighteen letters
+    assert (len(name), max(read)) == (64, 1_000)
 
 
 async def test_a_name_cannot_push_its_server_out_of_sight() -> None:

@@ -47,6 +47,8 @@ from .schema import misfit
 
 _KEY = "keyturn/idempotency-key"
 _LONGEST = 64
+# How much of a longer name is read: a server may say one of any length.
+_READ = 1_000
 
 
 class Server(Protocol):
@@ -337,7 +339,7 @@ def offered_name(server: str, tool: str, *, prefixed: bool) -> str:
     'delete_file_2582b0e5'
     """
     wanted = f"mcp_{server}__{tool}" if prefixed else tool
-    safe = re.sub(r"[^a-zA-Z0-9_-]", "_", in_ascii(wanted))
+    safe = re.sub(r"[^a-zA-Z0-9_-]", "_", in_ascii(wanted[:_READ]))  # one character may be read as twenty
     if safe == wanted and 0 < len(wanted) <= _LONGEST:
         return wanted
     mark = sha256(f"{server}\0{tool}".encode("utf-8", "replace")).hexdigest()[:8]
