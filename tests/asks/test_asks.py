@@ -29,6 +29,7 @@ from keyturn.directory.login import Login
 from keyturn.engine.run.log_cache import log_in
 from keyturn.policies.grants import Grant
 from keyturn.policies.rules import Policy, allow, ask, deny
+from keyturn.presenting.asking import row_of
 from keyturn.testing import ScriptedModel, check
 from tests.server.programs import peopled
 from tests.waiting import until
@@ -382,3 +383,13 @@ async def test_an_approval_that_can_be_undone_is_pending_until_then_and_holds_up
         await app.inbox.withdraw(row, by="ben")
         shown = await app.asks.get(asked.id)
         assert (shown.status, shown.undo_until, shown.asked) == ("pending", None, 2)
+
+
+async def test_a_list_says_from_where_a_request_comes_as_its_caller_states_it() -> None:
+    async with office() as app:
+        stated = refund(context={"framework": "Claude Code", "host": "build-7", "folder": "/srv/" + "long/" * 30})
+        row = await pending(app, await app.asks.ask(stated))
+        shown = row_of(row, 0).path
+        assert shown.startswith(f"{row.agent} (Claude Code · host build-7 · folder /srv/")
+        assert len(shown) < 90
+        assert row_of(await pending(app, await app.asks.ask(refund("o2"))), 0).path == row.agent

@@ -9,9 +9,8 @@ from collections.abc import Mapping
 from typing import Any, cast
 
 from ..core.preview import Block, Command, Diff, Json, Preview, Text, redact
+from ..presenting.asking import SOURCE
 
-#: The label of where a request comes from.
-SOURCE = "requested from, as the caller states it"
 _LONGEST = 1_000
 
 

@@ -27,6 +27,9 @@ from .clock import in_ms, span, stamp
 from .terms import DECIDERS, at_expiry, deciders_of, terms_of
 
 LINE = 96
+#: The label of where a request of an external caller comes from; how much of it a list shows.
+SOURCE = "requested from, as the caller states it"
+_SOURCE_LINE = 60
 
 MARKS: dict[str, tuple[str, str]] = {
     "critical": ("▲", "critical risk"),
@@ -71,7 +74,7 @@ def row_of(row: RequestRow, now: int) -> ListRow:
     return ListRow(
         row.id,
         row.tool,
-        shown.path or row.agent,
+        _from(row),
         telling_line(shown),
         mark_of(row),
         row.risk,
@@ -84,6 +87,16 @@ def row_of(row: RequestRow, now: int) -> ListRow:
         row.state,
         shown.revision,
     )
+
+
+def _from(row: RequestRow) -> str:
+    """Return which agent requests, and from where as an external caller states it."""
+    who, preview = row.request.path or row.agent, row.request.preview
+    last = preview.blocks[-1] if preview is not None and preview.blocks else None
+    if not isinstance(last, Text) or last.label != SOURCE:
+        return who
+    stated = last.text if len(last.text) <= _SOURCE_LINE else f"{last.text[:_SOURCE_LINE]}…"
+    return f"{who} ({stated})"
 
 
 def mark_of(row: RequestRow) -> str:
