@@ -92,7 +92,7 @@ def row_of(row: RequestRow, now: int) -> ListRow:
 def _from(row: RequestRow) -> str:
     """Return which agent requests, and from where as an external caller states it."""
     who, preview = row.request.path or row.agent, row.request.preview
-    last = preview.blocks[-1] if preview is not None and preview.blocks else None
+    last = preview.blocks[-1] if preview.blocks else None
     if not isinstance(last, Text) or last.label != SOURCE:
         return who
     stated = last.text if len(last.text) <= _SOURCE_LINE else f"{last.text[:_SOURCE_LINE]}…"
