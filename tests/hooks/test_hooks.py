@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import json
 import os
 import shutil
@@ -15,6 +16,8 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from mcp import Client
+from mcp_types import TextContent
 
 from keyturn import Agent, ExternalAgent
 from keyturn.hooks.hook import answered
@@ -23,13 +26,14 @@ from keyturn.hooks.host import HookAnswer, HookCall
 from keyturn.hooks.hosts import HOSTS, host_named
 from keyturn.hooks.installing import command_line, install, uninstall
 from keyturn.hooks.server import AskServer, ServerRefused
+from keyturn.mcp_gate.permission_prompt import TOOL, prompt_server
 from keyturn.models.scripted.items import function_call
 from keyturn.policies.rules import Policy, allow, deny
 from keyturn.testing.loopback.anthropic import MessagesServer
 from keyturn.testing.loopback.server import HttpRequest
 from tests import forked
 from tests.server.programs import Port
-from tests.waiting import until_now
+from tests.waiting import until, until_now
 
 AGENTS = Path(__file__).resolve().parents[2] / ".venv" / "agents" / "node_modules" / ".bin"
 PRE = "PreToolUse"
@@ -396,6 +400,9 @@ def test_the_real_claude_code_runs_what_was_approved_and_nothing_else(desk: Desk
         "rejected": (line, lambda: desk.decides("reject"), {}, False),
         "no server": (line, lambda: None, {"KEYTURN_SERVER": "http://localhost:1"}, False),
         "no program": (line.replace(" hook ", " nothing "), lambda: None, {}, False),
+        "the tool, approved": ("", desk.decides, {}, True),
+        "the tool, rejected": ("", lambda: desk.decides("reject"), {}, False),
+        "the tool, no server": ("", lambda: None, {"KEYTURN_SERVER": "http://localhost:1"}, False),
     }
     for name, (command, decide, more, runs) in cases.items():
         home = tmp_path / name.replace(" ", "-")
@@ -403,7 +410,10 @@ def test_the_real_claude_code_runs_what_was_approved_and_nothing_else(desk: Desk
         work.mkdir(parents=True)
         (home / ".claude").mkdir()
         hook = {"type": "command", "command": command, "timeout": 100}
-        settings = {"hooks": {PRE: [{"matcher": "*", "hooks": [hook]}]}}
+        settings = {"hooks": {PRE: [{"matcher": "*", "hooks": [hook]}]}} if command else {}
+        tool = {"command": sys.executable, "args": ["-m", "keyturn", "hook", "permission-prompt"]}
+        (home / "mcp.json").write_text(json.dumps({"mcpServers": {"keyturn": tool}}))
+        by_tool = ["--mcp-config", str(home / "mcp.json"), "--permission-prompt-tool", "mcp__keyturn__approve"]
         (home / ".claude" / "settings.json").write_text(json.dumps(settings))
         decide()
         with Messages(_asks_for_a_file) as model:
@@ -411,7 +421,8 @@ def test_the_real_claude_code_runs_what_was_approved_and_nothing_else(desk: Desk
                 "ANTHROPIC_BASE_URL": model.base_url, "ANTHROPIC_API_KEY": "sk-none", "DISABLE_AUTOUPDATER": "1",
                 "CLAUDE_CODE_DISABLE_NONESSENTIAL_TRAFFIC": "1",
             }  # fmt: skip
-            program = [str(AGENTS / "claude"), "-p", "Make the file.", "--allowedTools", "Bash"]
+            program = [str(AGENTS / "claude"), "-p", "Make the file."]
+            program += ["--allowedTools", "Bash"] if command else by_tool
             made = subprocess.run(program, cwd=work, env=environment, capture_output=True, timeout=120, check=False)
         assert (work / "made.txt").exists() == runs, (name, made.stdout, made.stderr)
 
@@ -420,3 +431,29 @@ def test_another_agent_of_the_app_is_not_asked() -> None:
     with Port(more=[Agent("other")]) as port:
         alone = Desk(port)
         assert "ExternalAgent" in asked(alone, sent(call="z1")).stdout
+
+
+async def test_the_tool_for_headless_agents_allows_what_was_approved_and_denies_the_rest(desk: Desk) -> None:
+    server = prompt_server(desk.server, 30)
+
+    async def decided(client: Client, call: str, **more: Any) -> Any:
+        sent = {"tool_name": "Bash", "input": {"command": "make"}, "tool_use_id": call} | more
+        made = await client.call_tool(TOOL, sent)
+        assert isinstance(made.content[0], TextContent)
+        return json.loads(made.content[0].text)
+
+    async with Client(server) as client:
+        assert [tool.name for tool in (await client.list_tools()).tools] == [TOOL]
+        desk.decides()
+        assert await decided(client, "p1") == {"behavior": "allow", "updatedInput": {"command": "make"}}
+        desk.decides(edit={"command": "make check"})
+        assert await decided(client, "p2") == {"behavior": "allow", "updatedInput": {"command": "make check"}}
+        desk.decides("reject", message="Not today.")
+        assert await decided(client, "p3") == {"behavior": "deny", "message": "rejected by ada: Not today."}
+        assert (await decided(client, "p4", tool_name=5))["behavior"] == "deny"
+        waiting = asyncio.ensure_future(decided(client, "p5"))
+        await asyncio.to_thread(desk.pending)
+        waiting.cancel()
+        await until(lambda: asyncio.to_thread(lambda: not desk.port.does(desk.port.app.inbox.list())))
+    async with Client(prompt_server(lambda: AskServer("http://localhost:1", "t"), 5)) as client:
+        assert (await decided(client, "p6"))["behavior"] == "deny"

@@ -10,6 +10,7 @@ from pathlib import Path
 from ..hooks.hosts import HOSTS
 
 _ACTIONS = ("install", "uninstall", "status", "test")
+_PROMPT = "permission-prompt"
 _WAIT = 3_600
 
 
@@ -19,7 +20,11 @@ def describe(parser: argparse.ArgumentParser) -> None:
         "keyturn hook install claude-code --server URL --token-file FILE writes the hook into the agent's settings; "
         "`keyturn hook claude-code` is what the agent starts."
     )
-    parser.add_argument("what", choices=(*_ACTIONS, *HOSTS), help="install, uninstall, status, test; or the agent")
+    parser.add_argument(
+        "what",
+        choices=(*_ACTIONS, *HOSTS, _PROMPT),
+        help="install, uninstall, status, test; the agent; or the MCP server for headless Claude Code",
+    )
     parser.add_argument("host", nargs="?", choices=(*HOSTS,), help="the coding agent")
     parser.add_argument("--server", metavar="URL", help="the server that is asked")
     parser.add_argument("--token-file", metavar="FILE", help="a token with the scope 'ask'")
@@ -32,6 +37,8 @@ def run(arguments: argparse.Namespace) -> int:
     """Answer the agent, or change its settings."""
     if arguments.what in HOSTS:
         return _hook(arguments)
+    if arguments.what == _PROMPT:
+        return _prompt(arguments)
     if arguments.what != "status" and arguments.host is None:
         return _failed(f"name the agent: keyturn hook {arguments.what} {' | '.join(HOSTS)}")
     return {"install": _install, "uninstall": _uninstall, "status": _status, "test": _test}[arguments.what](arguments)
@@ -58,6 +65,25 @@ def _hook(arguments: argparse.Namespace) -> int:
         return made.code
     except BaseException as error:
         return _failed(f"not approved: {error or type(error).__name__}")
+
+
+def _prompt(arguments: argparse.Namespace) -> int:
+    """Serve the permission prompt tool of headless Claude Code over MCP, on stdin and stdout."""
+    import asyncio
+
+    from ..hooks.installing import NoPlace, place
+    from ..hooks.server import AskServer
+
+    try:
+        from ..mcp_gate.permission_prompt import serve
+
+        server, token = place()
+        asyncio.run(serve(lambda: AskServer(server, token), arguments.wait))
+    except ImportError as error:
+        return _failed(f"this needs more packages: pip install 'keyturn[mcp]' ({error})")
+    except NoPlace as error:
+        return _failed(str(error))
+    return 0
 
 
 def _install(arguments: argparse.Namespace) -> int:

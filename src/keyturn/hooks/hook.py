@@ -12,7 +12,7 @@ import os
 import signal
 import socket
 import time
-from collections.abc import Generator, Mapping
+from collections.abc import Callable, Generator, Mapping
 from typing import Any, cast
 
 from .host import HookAnswer, HookCall, HookHost
@@ -30,10 +30,19 @@ class HookEnded(BaseException):
     """Raised where the agent ends its hook, or is gone."""
 
 
-def answered(host: HookHost, text: str, server: AskServer, wait: float, *, signals: bool = True) -> HookAnswer:
+def answered(
+    host: HookHost,
+    text: str,
+    server: AskServer,
+    wait: float,
+    *,
+    signals: bool = True,
+    gone: Callable[[], bool] = lambda: False,
+) -> HookAnswer:
     """Return the answer to what an agent sent; `wait` is how many seconds a decision may take.
 
-    With `signals`, which only a main thread can, a signal that ends the program withdraws the request first.
+    With `signals`, which only a main thread can, a signal that ends the program withdraws the request first; `gone`
+    says that the agent stopped waiting.
     """
     call: HookCall | None = None
     try:
@@ -43,7 +52,7 @@ def answered(host: HookHost, text: str, server: AskServer, wait: float, *, signa
             return _refused("this hook decides about tool calls, and was sent something else")
         if signals:
             end_on_signals(wait + _GRACE)
-        return _decided(host, call, _Request(host, call, server, wait))
+        return _decided(host, call, _Request(host, call, server, wait, gone))
     except Exception as error:  # a hook that fails lets the call run, in every agent there is
         words = str(error) if isinstance(error, ServerRefused) else type(error).__name__
         reason = f"not approved: {words}"
@@ -75,8 +84,11 @@ def _decided(host: HookHost, call: HookCall, request: _Request) -> HookAnswer:
 class _Request:
     """Asks for one call, waits for the decision, and claims it; withdraws it where nothing waits for it any more."""
 
-    def __init__(self, host: HookHost, call: HookCall, server: AskServer, wait: float) -> None:
+    def __init__(
+        self, host: HookHost, call: HookCall, server: AskServer, wait: float, gone: Callable[[], bool]
+    ) -> None:
         self._server = server
+        self._gone = gone
         self._ends = time.monotonic() + wait
         self._parent = os.getppid()
         self._name = f"{os.getpid()} {time.time_ns()}"
@@ -93,7 +105,7 @@ class _Request:
                 if left <= 0:
                     self._withdraw(_LATE)
                     break
-                if os.getppid() != self._parent:
+                if os.getppid() != self._parent or self._gone():
                     raise HookEnded("the agent is gone")
                 self._look(min(left, _STEP))
         except BaseException:

@@ -40,6 +40,10 @@ class AskServer:
         """Return what is there."""
         return self._sent("GET", path, None)
 
+    def close(self) -> None:
+        """Close the connection."""
+        self._line.close()
+
     def _sent(self, method: str, path: str, body: bytes | None) -> dict[str, Any]:
         try:
             self._line.request(method, f"{self._path}/v1{path}", body, self._headers)
