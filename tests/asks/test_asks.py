@@ -119,7 +119,13 @@ async def test_a_key_names_one_request_and_an_account_sees_its_own() -> None:
             await app.asks.get(first.id, account="cd")
         with pytest.raises(RunMissing):
             await app.asks.get("none", account="cd")
-        for text in ({"tool": ""}, {"description": "\ud800"}, {"reasoning": "\0"}, {"risk": "\ud800"}):
+        for text in (
+            {"tool": ""},
+            {"description": "\ud800"},
+            {"reasoning": "\0"},
+            {"risk": "\ud800"},
+            {"secrets": ("\ud800",)},
+        ):
             with pytest.raises(UserError):
                 Ask(**{"key": "o1", "tool": "refund"} | text)
         for wrong in ("{", '{"a": 1, "a": 2}', "NaN"):
@@ -193,11 +199,12 @@ async def test_an_edit_reaches_the_caller_and_is_what_it_claims() -> None:
         assert (await app.asks.claim(state.id, state.digest, "job")).arguments == state.arguments
 
 
-async def test_an_edit_of_an_object_is_an_object() -> None:
+async def test_an_edit_fits_the_schema_that_the_caller_states() -> None:
+    states = {"type": "object", "required": ["order"], "properties": {"order": {"type": "string"}}}
     async with office() as app:
-        row = await pending(app, await app.asks.ask(refund(schema={"type": "object"})))
-        for wrong in ([1], "x", 5):
-            with pytest.raises(KeyturnError, match="are an object"):
+        row = await pending(app, await app.asks.ask(refund(schema=states)))
+        for wrong in ([1], "x", 5, {}, {"order": 1}):
+            with pytest.raises(KeyturnError, match="arguments of refund are invalid"):
                 await app.inbox.approve(row, by="ben", edit=wrong)
         state = await approved(app, await app.asks.ask(refund("o2", arguments="[1]")), edit=[2])
         assert state.arguments == "[2]"

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import copy
+import datetime
 import os
 import signal
 import threading
@@ -468,6 +469,28 @@ def test_a_gate_that_is_closed_leaves_no_thread_waiting(desk: Desk) -> None:
     desk.gate.close()
     calling.join(30)
     assert (calling.is_alive(), len(told), RAN) == (False, 1, [])
+
+
+def test_edited_arguments_run_as_they_were_edited_or_not_at_all(desk: Desk) -> None:
+    @desk.gate
+    def pay(order: str, amount: float = 100, day: datetime.date | None = None) -> None:
+        RAN.append((order, amount, day))
+
+    whole = {"order": "A1", "amount": 5, "day": None}
+    for wrong in ({"order": "A1"}, whole | {"amount": "7"}, whole | {"more": 1}):  # a default that none saw, as well
+        pay.ask("A1", 2.0)
+        row = desk.pending()
+        with pytest.raises(UserError, match="do not fit"):
+            desk.do(desk.app.inbox.approve(row, by="ben", edit=wrong))
+        desk.do(desk.app.inbox.reject(row, by="ben"))
+    for edit, ran in ((whole, True), (whole | {"day": "2026-05-01T00:00:00"}, False)):
+        asked = pay.ask("A1", 2.0)
+        desk.decided(edit=edit).join()
+        until_now(lambda asked=asked: pay.state(asked).status == "approved")
+        with contextlib.nullcontext() if ran else pytest.raises(UserError, match="as others"):
+            pay.resume(asked)
+        assert pay.state(asked).attempts == int(ran)
+    assert RAN == [("A1", 5.0, None)]
 
 
 def test_a_function_that_was_changed_since_runs_nothing_that_was_not_shown(desk: Desk) -> None:

@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from keyturn import Agent, App, Breaker, Decider, Inbox, Policy, Rule, Runner, function_tool
+from keyturn import Agent, App, Ask, Breaker, Decider, ExternalAgent, Inbox, Policy, Rule, Runner, function_tool
 from keyturn.audit.checker import check
 from keyturn.cli.main import main
 from keyturn.engine.run.log_cache import log_in, verify_run
@@ -113,3 +113,13 @@ async def test_the_command_says_how_many_and_wants_a_word(tmp_path: Path, capsys
     assert await again.read(run) == []
     await again.close()
     assert (await said("--older-than", "soon"))[0] == 1
+
+
+async def test_a_cancelled_run_is_not_erased_while_a_caller_has_claimed_its_call(store: Any) -> None:
+    async with App([ExternalAgent()], store, Policy(allow())) as app:
+        asked = await app.asks.wait((await app.asks.ask(Ask(key="o1", tool="pay"))).id, 30)
+        await app.asks.claim(asked.id, asked.digest, "job", lasts="30d")
+        await app.cancel(asked.id)
+        assert await erase_ended(store, await store.now() + 1) == 0
+        assert (await app.asks.report(asked.id, "job", "succeeded")).status == "succeeded"
+        assert await erase_ended(store, await store.now() + 1) == 1

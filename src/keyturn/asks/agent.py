@@ -15,6 +15,7 @@ from ..core.errors import BadJson, UserError
 from ..core.items import Item
 from ..core.preview import Preview
 from ..core.strict import parse
+from ..mcp.schema import misfit
 from ..models.base import Model, ModelResponse
 from ..tools.base import InvalidArguments, Prepared, Tool, ToolProblem, redacts
 from .ask import AskedBy
@@ -73,11 +74,10 @@ class ExternalTool(Tool):
         return Prepared(text)
 
     def edit(self, params: Any) -> Prepared:
-        """Return the arguments as a person made them: an object where the caller's schema says so."""
-        wanted: object = self._spec.get("schema", {}).get("type")
-        given: object = params
-        if wanted == "object" and not isinstance(given, dict):
-            raise InvalidArguments(f"The arguments of {self.name} are an object")
+        """Return the arguments as a person made them, where they fit the caller's schema."""
+        problem = misfit(self._spec.get("schema", {}), params)
+        if problem is not None:
+            raise InvalidArguments(f"The arguments of {self.name} are invalid: {problem}")
         return Prepared(canonical(params))
 
     @redacts

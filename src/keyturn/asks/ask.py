@@ -57,6 +57,8 @@ class Ask(msgspec.Struct, frozen=True, omit_defaults=True, kw_only=True, forbid_
         for name in ("key", "tool", "server", "description", "reasoning"):
             plain_text(getattr(self, name), name)
         plain_text(self.risk or "", "risk")
+        for secret in self.secrets:
+            plain_text(secret, "secrets")
         if not self.key or not self.tool:
             raise UserError("a request has a key and names a tool")
         try:

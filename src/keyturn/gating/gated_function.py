@@ -242,14 +242,17 @@ class GatedFunction(Generic[P, R]):
         raise error_of(state)
 
     def _check_as_asked(self, state: AskState) -> None:
-        """Refuse a call that was approved for another version of the function, which would run what nobody saw."""
-        if state.status != "approved" or state.edited:
+        """Refuse arguments that the function would read as others, or complete: it would run what nobody saw."""
+        if state.status != "approved":
             return
         try:
-            same = self._schema.freeze(state.arguments).text == state.arguments
-        except InvalidArguments:
-            same = False
-        if not same:
+            read = self._schema.freeze(state.arguments)
+        except InvalidArguments as error:
+            raise UserError(f"{self.name} was not run: {error}. Ask anew") from None
+        if state.edited:
+            if not _same_values(msgspec.json.decode(state.arguments), read.params):
+                raise UserError(f"{self.name} reads the edited arguments of request {state.id} as others: ask anew")
+        elif read.text != state.arguments:
             raise UserError(f"{self.name} has other parameters than when request {state.id} was made: ask anew")
 
     @contextlib.contextmanager
@@ -304,6 +307,21 @@ class _Done:
     """Holds what a function returned."""
 
     value: Any = None
+
+
+def _same_values(one: Any, other: Any) -> bool:
+    """Return whether two JSON values are the same; a person writes 5 for what a function reads as 5.0.
+
+    >>> _same_values({"amount": 5}, {"amount": 5.0}), _same_values([1], [True])
+    (True, False)
+    """
+    if isinstance(one, dict) and isinstance(other, dict):
+        here, there = cast("dict[str, Any]", one), cast("dict[str, Any]", other)
+        return here.keys() == there.keys() and all(_same_values(here[name], there[name]) for name in here)
+    if isinstance(one, list) and isinstance(other, list):
+        ours, theirs = cast("list[Any]", one), cast("list[Any]", other)
+        return len(ours) == len(theirs) and all(map(_same_values, ours, theirs))
+    return isinstance(one, bool) == isinstance(other, bool) and one == other
 
 
 def _recorded(state: AskState) -> Any:

@@ -43,8 +43,9 @@ async def _was_over(store: Store, run: str, at: int) -> bool:
 
 
 def _is_open(log: Log) -> bool:
-    """Return whether a run that is over still asks for a review, or owes other logs what became of its calls."""
-    return bool(log.run.owed) or any(open_review(log.run, call) for call in log.run.reviews)
+    """Return whether a run that is over has a claimed call or an open review, or owes other logs."""
+    claimed = any(call.held_until is not None for call in log.run.groups["started"].values())
+    return claimed or bool(log.run.owed) or any(open_review(log.run, call) for call in log.run.reviews)
 
 
 def _reaches_on(log: Log, at: int) -> bool:
