@@ -158,7 +158,7 @@ def _quiet(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def _poisons() -> Iterator[tuple[str, str, bool]]:
-    """Yield each method with one poison, and those that are asked most with others, at length with all, and streamed."""
+    """Yield each method with one poison, and those that are asked most with others (at length all), and streamed."""
     yield from ((method, "SystemExit", False) for method in METHODS)
     for place, method in enumerate(PASSING):
         yield (method, "SystemExit", True)
