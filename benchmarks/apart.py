@@ -25,6 +25,7 @@ from types import FrameType
 from typing import Any
 
 from .against import ROOT, TIMEOUT_SECONDS, run, source_of
+from .counting import unhurried
 from .script import Script
 from .subjects import SUBJECTS
 from .table import grid, number, ratio
@@ -93,7 +94,11 @@ def do(shape: str, many: int) -> None:
         with tempfile.TemporaryDirectory() as folder:
             await UNITS[shape](many, Path(folder))
 
-    asyncio.run(units())
+    hurried = unhurried()  # under `valgrind` all takes some fifty times as long
+    try:
+        asyncio.run(units())
+    finally:
+        hurried()
 
 
 class Hooks:
@@ -168,7 +173,7 @@ def emulated(source: Path, shape: str) -> Counted:
             out = Path(folder) / str(many)
             command = [valgrind, "--tool=callgrind", f"--callgrind-out-file={out}", sys.executable]
             command += ["-m", "benchmarks.apart", shape, "--do", str(many)]
-            subprocess.run(command, cwd=ROOT, env=env, check=True, capture_output=True, timeout=TIMEOUT_SECONDS)
+            subprocess.run(command, cwd=ROOT, env=env, check=True, capture_output=True, timeout=3 * TIMEOUT_SECONDS)
             found.append(_read(out))
     [(few, few_calls), (many_, many_calls)] = found
     calls = _a_unit(few_calls, many_calls)

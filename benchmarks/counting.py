@@ -66,7 +66,7 @@ def counting() -> Generator[Counter]:
         (MemoryJournal, "append", lambda _self, _run, _at, lines, *_: counter.add("lines", len(lines))),
     ]
     undo = [_replaced(*seam) for seam in seams]
-    undo.append(_without_listening())
+    undo.append(unhurried())
     files = _Files(counter)
     threading.setprofile(counter.profile)
     sys.setprofile(counter.profile)
@@ -93,15 +93,23 @@ def _replaced(owner: type, name: str, seen: Callable[..., None]) -> Callable[[],
     return lambda: setattr(owner, name, method)
 
 
-def _without_listening() -> Callable[[], None]:
-    """Have no drive listen for others after a twentieth of a second, which a busy machine takes and an idle one not."""
+def unhurried() -> Callable[[], None]:
+    """Have nothing done because time went by, which a busy machine takes and an idle one not; return what undoes it.
+
+    No drive listens for others after a twentieth of a second, and the file of the keys is not looked at again.
+    """
     try:
         from keyturn.engine.driving import lease
+        from keyturn.support import keys
     except ImportError:  # an older revision, which does it elsewhere
         return lambda: None
-    before = lease._BEFORE_LISTENING
-    lease._BEFORE_LISTENING = 3_600.0
-    return lambda: setattr(lease, "_BEFORE_LISTENING", before)
+    before = lease._BEFORE_LISTENING, keys._BELIEVED
+    lease._BEFORE_LISTENING = keys._BELIEVED = 3_600.0
+
+    def hurried() -> None:
+        lease._BEFORE_LISTENING, keys._BELIEVED = before
+
+    return hurried
 
 
 class _Files(apsw.VFS):

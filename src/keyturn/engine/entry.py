@@ -39,11 +39,10 @@ _DEFAULTS: dict[str, Any] = dict.fromkeys(_NOT_GIVEN) | {
 def play_of(starting_agent: Agent[Any], input: object, **options: Any) -> Execution:
     """Make the execution of an input or a state; the options are those of `Runner.run`, and have its defaults."""
     with contained:  # what is given is looked at, and may be of any class
-        return _play_of(starting_agent, input, **options)
+        return _play_of(starting_agent, input, _DEFAULTS | options)
 
 
-def _play_of(starting_agent: Agent[Any], input: object, **options: Any) -> Execution:
-    given = _DEFAULTS | options
+def _play_of(starting_agent: Agent[Any], input: object, given: dict[str, Any]) -> Execution:
     if isinstance(input, RunResult | RunResultStreaming):
         input = input.to_state()
     config = with_arguments(RunConfig.of(given["run_config"]), given)

@@ -68,6 +68,8 @@ class AgentGraph:
 
 
 def _walked(root: Agent[Any]) -> _Agents:
+    if next(_edges(root), None) is None:
+        return _alone(root)
     found, seen = _Agents(), set[int]()
     queue: deque[tuple[str, Agent[Any]]] = deque([(root.name, root)])
     while queue:
@@ -78,11 +80,13 @@ def _walked(root: Agent[Any]) -> _Agents:
         path = _unique(path, found)
         found[path] = agent
         queue.extend((f"{path}/{edge}", target) for edge, target in _edges(agent))
-    if len(found) > 1:
-        return found
-    known = _lone.setdefault(id(root), found)
-    if known.get(root.name) is not root:
-        known = _lone[id(root)] = found
+    return found
+
+
+def _alone(root: Agent[Any]) -> _Agents:
+    known = _lone.get(id(root))
+    if known is None or known.get(root.name) is not root:
+        known = _lone[id(root)] = _Agents({root.name: root})
     return known
 
 
