@@ -179,6 +179,18 @@ async def test_a_policy_decides_and_takes_no_wish_away() -> None:
         assert (await now("other")).status == "pending"
 
 
+async def test_the_wishes_of_a_caller_name_no_approver_in_place_of_those_of_the_policy() -> None:
+    async with office(policy=Policy(ask(tool="refund", approval=Approval(users=["ben"])))) as app:
+        await peopled(app)
+        wish = Approval(users=["ann", "cyd"], deny_quorum=2)  # not both: ben alone cannot reject twice
+        for key in ("o1", "o2"):
+            state = await app.asks.wait((await app.asks.ask(refund(key, terms=wish))).id, 30)
+            assert (state.status, state.reason) == (
+                "rejected",
+                "the policy and the tool's own terms cannot both be met by one decision",
+            )
+
+
 async def test_a_policy_that_became_stricter_stops_a_claim() -> None:
     async with office(policy=Policy(allow(tool="refund"))) as app:
         state = await app.asks.wait((await app.asks.ask(refund())).id, 30)

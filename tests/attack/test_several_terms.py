@@ -211,6 +211,18 @@ def test_a_policy_takes_no_term_away_from_a_tool_that_requires_signatures() -> N
     assert terms == Approval(role="cfo", signed=True, execute_by="30m", expires="1h", reason="required", quorum=2)
 
 
+def test_own_terms_never_stand_in_place_of_those_of_the_policy() -> None:
+    """Those of an external caller are its wishes: it would choose who approves, or who overrides."""
+    ann = Verdict("ask", terms=Approval(users=("ann",)))
+    for own in (Approval(users=("eve", "mal"), deny_quorum=2), Approval(quorum=2), Approval(signed=True, quorum=2)):
+        assert beside_own(own, ann).action == "deny"
+    ops = Verdict("ask", terms=Approval(role="ops", quorum=2))
+    for own in (Approval(quorum=2, break_glass="mal"), Approval(role="dev", break_glass="mal"), Approval(expires="1h")):
+        terms = beside_own(own, ops).terms
+        assert terms is not None
+        assert (terms.role, terms.quorum, terms.break_glass) == ("ops", 2, None)
+
+
 COMBINED: dict[str, tuple[Approval, Approval, Approval | None]] = {
     "the shorter times": (
         Approval(expires="4h", execute_by="2h", min_look="5s"),

@@ -48,6 +48,7 @@ _Judge = Callable[[Drive, FrameSettings, Call, Tool, "_Looked"], Awaitable[Verdi
 
 # A policy that could not say: such a call asks, and is not let through by a decision alone.
 _UNTOLD = "policy failed"
+_NOT_BESIDE = "the policy and the tool's own terms cannot both be met by one decision"
 _OUTVOTED = "the policy changed after this call was allowed"
 
 
@@ -223,7 +224,10 @@ def _terms_of(call: Call, tool: Tool) -> Approval | None:
 
 
 def beside_own(own: Approval, stated: Verdict) -> Verdict:
-    """Return a policy's verdict on a tool that takes signed decisions: nothing that its tool asks for is taken away."""
+    """Return a policy's verdict on a tool that keeps its own terms: nothing that either of them requires is taken away.
+
+    Terms that cannot be met together deny the call: on its own terms alone the policy's approvers would not be asked.
+    """
     terms = stated.terms
     if stated.action == "deny":
         return stated
@@ -231,12 +235,12 @@ def beside_own(own: Approval, stated: Verdict) -> Verdict:
         return msgspec.structs.replace(stated, action="ask", terms=own)
     named = own if terms.role is None and not terms.users else terms
     people = {"role": named.role, "users": named.users}
-    glass = {"break_glass": own.break_glass}
+    glass = {"break_glass": own.break_glass if own.break_glass == terms.break_glass else None}
     try:  # whether those people are whom the tool names is verified before the start
         both = combined(msgspec.structs.replace(own, **people), msgspec.structs.replace(terms, **people, **glass))
     except UserError:  # so many people are not named
         both = None
-    return msgspec.structs.replace(stated, terms=both or own)
+    return Verdict("deny", _NOT_BESIDE, by=stated.by) if both is None else msgspec.structs.replace(stated, terms=both)
 
 
 async def _own(scope: FrameSettings, call: Call, tool: Tool) -> Verdict:
