@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import json
 import os
 import shutil
@@ -20,7 +21,8 @@ from mcp import Client
 from mcp_types import TextContent
 
 from keyturn import Agent, ExternalAgent
-from keyturn.hooks.hook import answered
+from keyturn.core.errors import KeyturnError
+from keyturn.hooks.hook import HookEnded, answered
 from keyturn.hooks.hooks_json import BadSettings
 from keyturn.hooks.host import HookAnswer, HookCall
 from keyturn.hooks.hosts import HOSTS, host_named
@@ -457,3 +459,23 @@ async def test_the_tool_for_headless_agents_allows_what_was_approved_and_denies_
         await until(lambda: asyncio.to_thread(lambda: not desk.port.does(desk.port.app.inbox.list())))
     async with Client(prompt_server(lambda: AskServer("http://localhost:1", "t"), 5)) as client:
         assert (await decided(client, "p6"))["behavior"] == "deny"
+
+
+def test_what_is_approved_once_the_agent_waits_no_longer_is_not_released(desk: Desk) -> None:
+    gone, ended = threading.Event(), list[BaseException]()
+
+    def hook() -> None:
+        try:
+            answered(host_named("claude-code"), json.dumps(sent()), desk.server(), 30, signals=False, gone=gone.is_set)
+        except BaseException as error:
+            ended.append(error)
+
+    waiting = threading.Thread(target=hook)
+    waiting.start()
+    row = desk.pending()
+    gone.set()
+    with contextlib.suppress(KeyturnError):  # the hook may find out first
+        desk.port.does(desk.port.app.inbox.approve(row, by="ada"))
+    waiting.join()
+    state = desk.port.does(desk.port.app.asks.get(row.run, account="laptop"))
+    assert (type(ended[0]), state.status, state.attempts) == (HookEnded, "withdrawn", 0)

@@ -105,14 +105,19 @@ class _Request:
                 if left <= 0:
                     self._withdraw(_LATE)
                     break
-                if os.getppid() != self._parent or self._gone():
-                    raise HookEnded("the agent is gone")
+                self._check_awaited()
                 self._look(min(left, _STEP))
+            self._check_awaited()
         except BaseException:
             if self._state:
                 self._withdraw("the agent stopped waiting for a decision")
             raise
         return self._state
+
+    def _check_awaited(self) -> None:
+        """Raise where the agent waits no longer: what was approved meanwhile is not released to it."""
+        if os.getppid() != self._parent or self._gone():
+            raise HookEnded("the agent is gone")
 
     def _look(self, seconds: float) -> None:
         """Look at the request again once it is decided; a server that is away for a moment is asked again."""
