@@ -261,6 +261,8 @@ async def test_a_caller_that_does_not_report_leaves_the_call_in_doubt_and_a_pers
         with pytest.raises(Conflict, match="not the call as you were shown"):
             await app.asks.claim(state.id, state.digest, "job")
         assert (await app.asks.claim(state.id, again.digest, "job")).attempts == 2
+        with pytest.raises(Conflict, match="already claimed"):  # a claim of the first attempt that comes late
+            await app.asks.claim(state.id, state.digest, "job")
         unknown = await app.asks.report(state.id, "job", "unknown", "the connection was cut")
         assert (unknown.status, unknown.reason) == ("in_doubt", "the connection was cut")
 
@@ -402,6 +404,11 @@ async def test_an_approval_that_can_be_undone_is_pending_until_then_and_holds_up
         await app.inbox.withdraw(row, by="ben")
         shown = await app.asks.get(asked.id)
         assert (shown.status, shown.undo_until, shown.asked) == ("pending", None, 2)
+
+        await app.inbox.approve(await pending(app, asked), by="ben", undo="60s")
+        await app.inbox.cancel(asked.id, by="ann")
+        shown = await app.asks.get(asked.id)
+        assert (shown.status, shown.undo_until) == ("withdrawn", None)
 
 
 async def test_a_list_says_from_where_a_request_comes_as_its_caller_states_it() -> None:

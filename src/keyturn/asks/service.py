@@ -136,13 +136,14 @@ class AskService:
     ) -> AskState:
         """Claim an approved call, once and for ever: whoever gets an answer runs it, and nobody else does.
 
-        `digest` is that of the state that was shown, `name` names the claim: the same one gets the same answer again.
+        `digest` is that of the state that was shown, `name` names the claim: the same one gets the same answer again,
+        until a person has the call retried, which has another digest then.
         Until the claim has lasted so long its outcome is to be reported, or the call is in doubt.
         """
         duration = min(milliseconds(lasts), _MOST)
         for left in range(_TRIES, -1, -1):
             state = await self._standing(log := await self._log(id, account))
-            if state.status == "claimed" and state.claimed_by == self._holder(account, name):
+            if (state.status, state.claimed_by, state.digest) == ("claimed", self._holder(account, name), digest):
                 return state
             if state.status not in ("approved", "pending"):
                 raise Conflict(_no_claim(state), winner=state.claimed_by or None)

@@ -65,7 +65,7 @@ def state_of(log: Log) -> AskState:
         decided_by="" if decision is None else decision.by or "",
         decided_at=_at(None if decision is None else decision.at),
         expires_at=_at(call.expires_at if call.state == "asked" else None),
-        undo_until=_at(undo_until(call) if call.state in READY else None),
+        undo_until=_at(undo_until(call) if call.state in READY and run.status not in OVER else None),
         execute_by=_at(stale_at(call) if call.state in READY else None),
         claimed_by=call.started_by,
         claimed_until=_at(call.held_until if call.state == "started" else None),

@@ -224,10 +224,7 @@ def _terms_of(call: Call, tool: Tool) -> Approval | None:
 
 
 def beside_own(own: Approval, stated: Verdict) -> Verdict:
-    """Return a policy's verdict on a tool that keeps its own terms: nothing that either of them requires is taken away.
-
-    Terms that cannot be met together deny the call: on its own terms alone the policy's approvers would not be asked.
-    """
+    """Return a policy's verdict beside a tool's own terms: what either of them requires holds, or it is denied."""
     terms = stated.terms
     if stated.action == "deny":
         return stated
