@@ -7,6 +7,7 @@ import contextlib
 import copy
 import datetime
 import os
+import pickle
 import signal
 import threading
 from collections.abc import Generator
@@ -203,6 +204,16 @@ def test_a_run_that_is_repeated_joins_its_requests_and_a_second_call_asks_again(
     assert by_key.ask("A1").id != by_key.ask("A2").id
 
 
+@Gated("memory://")
+def of_module(order: str) -> None:
+    """Stand where functions stand that pools are given."""
+
+
+def test_a_gated_function_is_pickled_and_copied_as_functions_are() -> None:
+    for again in (pickle.loads(pickle.dumps(of_module)), copy.deepcopy(of_module)):
+        assert again is of_module
+
+
 def test_processes_that_were_forked_ask_for_their_own_calls(monkeypatch: pytest.MonkeyPatch) -> None:
     """A pool forks after the import: the refund of the same order in its second worker is another call."""
     keys: list[str] = []
@@ -214,6 +225,9 @@ def test_processes_that_were_forked_ask_for_their_own_calls(monkeypatch: pytest.
             keys += [forked.key("refund"), forked.key("refund")]
     assert len(set(keys)) == 5
     assert current().process not in (None, os.getpid())  # which is what holds without any context
+    for wrong in (float("nan"), -1):
+        with pytest.raises(UserError, match="wait is True"), Gated("memory://").context(wait=wrong):
+            pass
     with Gated("memory://").context(run="job-42") as named:
         monkeypatch.undo()
         assert named.key("refund") == "job-42 refund 1"

@@ -465,10 +465,11 @@ def test_what_is_approved_once_the_agent_waits_no_longer_is_not_released(desk: D
     gone, ended = threading.Event(), list[BaseException]()
 
     def hook() -> None:
-        try:
-            answered(host_named("claude-code"), json.dumps(sent()), desk.server(), 30, signals=False, gone=gone.is_set)
-        except BaseException as error:
-            ended.append(error)
+        with contextlib.closing(desk.server()) as server:
+            try:
+                answered(host_named("claude-code"), json.dumps(sent()), server, 30, signals=False, gone=gone.is_set)
+            except BaseException as error:
+                ended.append(error)
 
     waiting = threading.Thread(target=hook)
     waiting.start()

@@ -62,6 +62,8 @@ def entered(run: str | None, requester: str | None, wait: float | bool) -> Gener
     A run that is repeated under the same name joins the requests that it made before. With `wait=False` a call that is
     pending raises `CallWaiting`; a number is how many seconds it waits first.
     """
+    if not wait >= 0:  # which NaN is not either: it would be waited for without end
+        raise UserError(f"wait is True, False, or a number of seconds, not {wait!r}")
     made = GatedRun(run or new_id(), requester, wait, process=None if run else os.getpid())
     token = _here.set(made)
     try:

@@ -74,6 +74,10 @@ class GatedFunction(Generic[P, R]):
             raise UserError(f"{self.name} is a method, and its object cannot be shown: gate a function")
         functools.update_wrapper(cast("Any", self), function)
 
+    def __reduce__(self) -> str:
+        """Pickle and copy it by its name, as functions are: the process that reads it has a gate of its own."""
+        return str(getattr(self._function, "__qualname__", self.name))
+
     def __call__(self, *args: P.args, **kwargs: P.kwargs) -> R:
         """Ask for the call, wait for the decision, and run it; of an async function await what is returned."""
         if self._schema.is_async:
