@@ -131,6 +131,11 @@ async def test_a_key_names_one_request_and_an_account_sees_its_own() -> None:
         for wrong in ("{", '{"a": 1, "a": 2}', "NaN"):
             with pytest.raises(UserError, match="must be the text of JSON"):
                 refund(arguments=wrong)
+        for rounded in ("12345678901234567.0", "1e-400", "0.30000000000000004999", "0e99999999999999999999"):
+            with pytest.raises(UserError, match="more digits than a float holds"):
+                refund(arguments=f'{{"amount": {rounded}}}')
+        for exact in ("0.1", "1E2", "-0.0", "5.00", "12345678901234567890", '"1e-400"'):
+            assert refund(arguments=exact).arguments == exact
 
 
 async def test_a_run_of_another_agent_is_no_request_and_an_agent_is_named() -> None:

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import json
 from datetime import datetime
+from decimal import Decimal
 from typing import Any, Literal, cast
 
 import msgspec
@@ -65,7 +67,20 @@ class Ask(msgspec.Struct, frozen=True, omit_defaults=True, kw_only=True, forbid_
             parse(self.arguments)
         except BadJson as error:
             raise UserError(f"the arguments of {self.tool!r} must be the text of JSON; they are {error}") from None
+        json.loads(self.arguments, parse_float=_as_shown)
         canonical([self.schema, self.context])
+
+
+def _as_shown(digits: str) -> float:
+    """Return a number, and refuse one that people would be shown rounded: the caller gets all of its digits."""
+    value = float(digits)
+    try:
+        same = Decimal(digits) == Decimal(repr(value))
+    except ArithmeticError:
+        same = False
+    if not same:
+        raise UserError("a number of the arguments has more digits than a float holds: pass it as a text")
+    return value
 
 
 class AskedBy(msgspec.Struct, frozen=True, omit_defaults=True, forbid_unknown_fields=True):
