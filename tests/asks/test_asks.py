@@ -24,12 +24,14 @@ from keyturn import (
     UserError,
 )
 from keyturn.client.client import AsyncClient
+from keyturn.client.sending import ServerError
 from keyturn.core.errors import BadJson, KeyturnError
 from keyturn.directory.login import Login
 from keyturn.engine.run.log_cache import log_in
 from keyturn.policies.grants import Grant
 from keyturn.policies.rules import Policy, allow, ask, deny
 from keyturn.presenting.asking import row_of
+from keyturn.server.places import StreamPlaces, TooManyStreams
 from keyturn.testing import ScriptedModel, check
 from tests.server.programs import peopled
 from tests.waiting import until
@@ -368,6 +370,31 @@ async def test_the_client_asks_with_the_words_of_the_app() -> None:
             forged = {"agent": "external", "input": (await log_in(app.journal, asked.id)).run.input}
             token = {"authorization": f"Bearer {people['bot']}"}
             assert (await http.post("/v1/runs", json=forged, headers=token)).status_code == 422
+
+
+async def test_a_client_waits_on_where_the_server_has_no_place_for_it_or_is_away(monkeypatch: Any) -> None:
+    def full(_places: StreamPlaces, _person: str) -> None:
+        raise TooManyStreams(5)
+
+    def away(_request: httpx2.Request) -> httpx2.Response:
+        return httpx2.Response(503)
+
+    for name in ("keyturn.client.asks._PAUSE", "keyturn.client.sending._PAUSE"):
+        monkeypatch.setattr(name, 0.01)
+    monkeypatch.setattr(StreamPlaces, "check", full)  # as 20 other calls of the account that wait do
+    async with office() as app:
+        await peopled(app)
+        await app.people.add("ci", kind="machine", by="ada")
+        token = await app.people.issue_token("ci", ["ask"], by="ada")
+        async with AsyncClient("http://localhost", token, transport=httpx2.ASGITransport(app=app.asgi())) as ci:
+            asked = await ci.asks.ask(refund())
+            assert (await ci.asks.wait(asked.id, 0.1)).status == "pending"
+            waiting = asyncio.ensure_future(ci.asks.wait(asked.id, 30))
+            await app.inbox.approve(await pending(app, asked), by="ben")
+            assert (await waiting).status == "approved"
+        async with AsyncClient("http://localhost", token, transport=httpx2.MockTransport(away)) as ci:
+            with pytest.raises(ServerError):
+                await ci.asks.wait(asked.id, 0.1)
 
 
 async def test_what_is_secret_is_shown_nowhere_and_the_caller_gets_it() -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import time
 from typing import Any
 
@@ -10,9 +11,11 @@ import msgspec
 from ..asks.ask import Ask, AskState, Outcome
 from ..wire import asks as sent
 from ..wire import said
-from .sending import Sender
+from .sending import AGAIN, Sender, ServerError
 
 _WAIT = 25.0
+_PAUSE = 2.0
+_FULL = 429
 
 
 class AsyncAsks:
@@ -31,11 +34,22 @@ class AsyncAsks:
         return await self._sender.get(f"/asks/{id}", AskState)
 
     async def wait(self, id: str, seconds: float) -> AskState:
-        """Return how a request stands once it is not pending any more, or when the time is up."""
+        """Return how a request stands once it is not pending any more, or when the time is up.
+
+        A server that is away, or has no place for one more that waits, is asked again for as long.
+        """
         ends = time.monotonic() + seconds
         while True:
             left = max(min(_WAIT, ends - time.monotonic()), 0)
-            state = await self._sender.get(f"/asks/{id}", AskState, _WAIT, wait=round(left, 3))
+            try:
+                state = await self._sender.get(f"/asks/{id}", AskState, _WAIT, wait=round(left, 3))
+            except ServerError as error:
+                if not left or error.status not in (None, *AGAIN):
+                    raise
+                await asyncio.sleep(min(_PAUSE, left))
+                if error.status != _FULL:
+                    continue
+                state = await self.get(id)
             if state.status != "pending" or time.monotonic() >= ends:
                 return state
 

@@ -57,7 +57,8 @@ Page = TypeVar("Page", bound=_Paged)
 _PAGE = 200
 _TRIES = 4
 _PAUSE = 0.2
-_AGAIN = (429, 502, 503, 504)
+#: What a server answers that may answer otherwise in a moment.
+AGAIN = (429, 502, 503, 504)
 PATIENCE = 5
 _LONGEST_PAUSE = 10.0
 _LIVED = 60.0  # longer than it takes to find out that a server does not answer, and to wait for the next try
@@ -122,7 +123,7 @@ class StreamBreaks:
         """Note that a stream was cut, or raise its error where another one would not help."""
         before, self._last = self._last, self._clock()
         self._cut = 1 if self._last - before > _LIVED else self._cut + 1
-        if self._cut > self._patience or error.status not in (None, *_AGAIN):
+        if self._cut > self._patience or error.status not in (None, *AGAIN):
             raise error
 
     async def pause(self) -> None:
@@ -223,7 +224,7 @@ class Sender:
                 self._note_time(made.headers.get("date"))
                 if made.status_code < 300:
                     return made.content
-                if made.status_code not in _AGAIN or tried == _TRIES:
+                if made.status_code not in AGAIN or tried == _TRIES:
                     failed = error_of(made.status_code, made.content, path)
                     failed.uncertain = failed.uncertain or lost
                     raise failed
