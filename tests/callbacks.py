@@ -34,7 +34,6 @@ from keyturn import (
 from keyturn.agents.reviewer import Reviewer
 from keyturn.deep import create_deep_agent
 from keyturn.policies.rule import allow
-from tests.effort import AT_LENGTH
 from tests.playing import call, model
 from tests.waiting import turns_of_the_loop
 
@@ -78,13 +77,11 @@ POISONS: dict[str, Callable[[], BaseException]] = {
     "from Unreadable": lambda: _caused_by(SystemExit(2), Unreadable()),
     "ValueError": ValueError,  # what all of these are to be like
 }
-# Poison, whether the callback is async, and whether the run is streamed: all of them plain, and each other way with one
-# of the worst; with all three of them at length.
+# Poison, whether the callback is async, and whether the run is streamed: all of them plain, the worst in every way.
 POISONED = [(name, False, False) for name in POISONS] + [
     (name, waits, streamed)
-    for place, name in enumerate(("SystemExit", "CancelledError", "BaseExceptionGroup"))
-    for number, (waits, streamed) in enumerate(((True, True), (False, True), (True, False)))
-    if AT_LENGTH or place == number
+    for name in ("SystemExit", "CancelledError", "BaseExceptionGroup")
+    for waits, streamed in ((False, True), (True, False), (True, True))
 ]
 
 

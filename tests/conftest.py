@@ -46,15 +46,13 @@ settings.load_profile("ci" if os.environ.get("CI") else "dev")
 def pytest_collection() -> Generator[None, object, object]:
     """Collect no garbage among modules and tests: there is none, and looking for it takes a quarter of the time.
 
-    What is there afterwards stays until the end, so no later collection looks at it either; what tests leave is looked
-    at less often than in other programs, which takes a tenth from most of them.
+    What is there afterwards stays until the end, so no later collection looks at it either.
     """
     gc.disable()
     try:
         return (yield)
     finally:
         gc.freeze()
-        gc.set_threshold(20_000, 20, 20)
         gc.enable()
 
 

@@ -70,6 +70,23 @@ async def ids_that_read_alike_are_one_person(b: Bench) -> None:
 
 
 @trial
+async def each_step_of_a_chain_is_approved_by_people_of_its_own(b: Bench) -> None:
+    def by(name: str, *roles: str) -> Decider:
+        return Decider(name, roles, "authenticated")
+
+    steps = Approval(steps=[Approval(role="manager"), Approval(role="finance")])
+    pen = b.pen().asks(terms=steps)
+    both = [by("ivo", "manager", "finance"), by("mia", "manager", "finance")]
+    pen(cm.Deliver([pen.word(decider=who) for who in both]))
+    assert pen.state == "asked"
+    with suppress(NotAllowed):
+        pen.decide(pen.word(decider=both[0]))
+    assert pen.state == "asked"
+    pen.decide(pen.word(decider=by("gus", "finance")))
+    assert pen.state == "approved"
+
+
+@trial
 async def a_rejection_takes_as_many_as_it_says(b: Bench) -> None:
     pen = b.pen().asks(terms=Approval(quorum=2, deny_quorum=2))
     pen.decide(pen.word("reject", by="ada"))

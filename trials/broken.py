@@ -340,7 +340,7 @@ BROKEN: list[Mutant] = [
     mutant(
         "a grant covers what its giver could not decide",
         "I1 a standing decision is worth what its giver's word is worth",
-        Edit(grants.covers, "barred(due, grant.decider, run.requester)", "False"),
+        Edit(grants.covers, "all(barred(", "False and all(barred("),
     ),
     mutant(
         "anybody confirms",
@@ -376,7 +376,7 @@ BROKEN: list[Mutant] = [
     mutant(
         "a grant in place of a quorum",
         "I1 a standing decision is of one person",
-        Edit(grants.covers, "or needed(terms, grant.verdict) > 1", ""),
+        Edit(grants.covers, "if needed(each, grant.verdict) == 1", ""),
     ),
     mutant(
         "a text says who logged in",

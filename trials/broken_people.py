@@ -8,7 +8,7 @@ from __future__ import annotations
 from keyturn.channels.lane import Lane
 from keyturn.core import crossing, decide, people, quota
 from keyturn.core.challenge import decision_text
-from keyturn.core.gate import deciding, noting, words
+from keyturn.core.gate import deciding, delivery, noting, words
 from keyturn.core.gate import marks as beside
 from keyturn.core.states import MOVES
 from keyturn.directory import decide as directory_decide
@@ -52,7 +52,22 @@ OF_PEOPLE: list[Mutant] = [
     mutant(
         "who confirmed is who decides",
         "I1 a quorum is of principals",
-        Edit(deciding._check_decider, "not why and confirmed_by(run, call, decision.decider)", "False"),
+        Edit(words.voted_earlier, "if in_two_steps(call) and", "if False and in_two_steps(call) and"),
+    ),
+    mutant(
+        "one person approves two steps",
+        "I1 each step of a chain is approved by people of its own",
+        Edit(words.voted_earlier, "if met and any(", "if False and any("),
+    ),
+    mutant(
+        "the first step of a chain decides",
+        "I1 a call of a chain runs when each of its steps is approved",
+        Edit(delivery._decided, "if terms is not None and terms.then is not None", "if False and terms.then"),
+    ),
+    mutant(
+        "one delivery approves two steps",
+        "I1 a vote is of the step that its voter was shown",
+        Edit(delivery._delivered, "if call.met and decision.digest", "if False and decision.digest"),
     ),
     mutant(
         "one denies for two",
@@ -78,7 +93,7 @@ OF_PEOPLE: list[Mutant] = [
     mutant(
         "anybody withdraws a vote",
         "I1 a vote is withdrawn by its voter",
-        Edit(beside.own_vote, "call.votes.get(who.id)", "next(iter(call.votes.values()), None)"),
+        Edit(beside.own_vote, "vote.by == who.id", "True"),
     ),
     mutant(
         "an approval that can be undone runs at once",
@@ -163,7 +178,7 @@ OF_PEOPLE: list[Mutant] = [
     mutant(
         "signatures are not looked at before a start",
         "I1 what a person signed is verified by who starts it",
-        Edit(before_start.takes_proof, "any(each.needs_proof for each in terms)", "False"),
+        Edit(before_start.takes_proof, "any(each.takes_proof for each in terms)", "False"),
     ),
     mutant(
         "a worker takes any signature",

@@ -35,7 +35,7 @@ _HOMES = {
     "ApplyPatchOperation": "tools.patches.editor",
     "ApplyPatchResult": "tools.patches.editor",
     "ApplyPatchTool": "tools.apply_patch",
-    "Approval": "core.policy",
+    "Approval": "core.approval",
     "ApprovalRequired": "deferred.requests",
     "ApprovalRequestedStreamEvent": "engine.views.event_stream",
     "Ask": "asks.ask",

@@ -26,7 +26,6 @@ from keyturn import (
 )
 from keyturn.models.scripted.model import ScriptedModel
 from tests.callbacks import POISONS, a_tool, an_agent
-from tests.effort import AT_LENGTH
 from tests.playing import model, play
 from tests.table import each
 from tests.waiting import turns_of_the_loop
@@ -158,11 +157,11 @@ def _quiet(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def _poisons() -> Iterator[tuple[str, str, bool]]:
-    """Yield each method with one poison, and those that are asked most with others (at length all), and streamed."""
+    """Yield each method with one poison, and those that are asked most with the others, and streamed."""
     yield from ((method, "SystemExit", False) for method in METHODS)
-    for place, method in enumerate(PASSING):
+    for method in PASSING:
         yield (method, "SystemExit", True)
-        yield from ((method, poison, False) for poison in (WORST if AT_LENGTH else WORST[place : place + 2]))
+        yield from ((method, poison, False) for poison in WORST)
 
 
 async def _ends(made: Case, streamed: bool) -> str:
@@ -177,7 +176,6 @@ async def _ends(made: Case, streamed: bool) -> str:
     return ""
 
 
-@pytest.mark.sweep
 @each("place", PLACES)
 async def test_a_value_of_the_user_ends_its_own_run_alone(place: str) -> None:
     base, given, case = PLACES[place]

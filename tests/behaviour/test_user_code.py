@@ -55,7 +55,6 @@ def _cases(name: str) -> Iterator[tuple[str, bool, bool]]:
     return (case for case in POISONED if not (case[1] and name.endswith(" plain")))
 
 
-@pytest.mark.sweep
 @each("name", CALLBACKS)
 async def test_what_a_callback_raises_has_the_outcome_that_the_manual_states(name: str) -> None:
     wrong: list[Any] = []

@@ -20,7 +20,7 @@ from keyturn.core.people import Decider
 from keyturn.core.policy import Approval
 from keyturn.core.strict import parse
 from keyturn.core.usage import NOTHING
-from tests.core.reference_rules import fits, glass, steps, twofold
+from tests.core.reference_rules import chain, fits, glass, steps, twofold
 
 _WORDS = re.compile("(?<!^)(?=[A-Z])")
 NEVER = ("reject", "expire", "answer", "ran", "did_not_run")
@@ -59,12 +59,20 @@ class Audited:
     wants: str = ""
     doubted: bool = False
     approved: bool = False
+    surely: str = ""
+    met: list[tuple[Approval, set[str]]] = field(default_factory=list[tuple[Approval, set[str]]])
+    due: Approval | None = None
 
     def digest(self, run: str) -> str:
         seen = [canonical(more) for more in (self.basis, self.again, self.question) if more]
         return digest(run, self.id, self.agent, self.proposal.tool, canonical(parse(self.args or "{}")), *seen)
 
+    def begin_anew(self) -> None:
+        """A chain begins at its first step."""
+        self.terms, self.met = self.met[0][0] if self.met else self.terms, []
+
     def propose(self, proposal: ev.Proposal) -> None:
+        self.begin_anew()
         self.proposal, self.licence, self.item = proposal, None, proposal.refused
         self.args = self.raw.get("arguments", "") if proposal.args is None else proposal.args
         self.place, self.basis, self.question = "open" if self.item is None else "settled", {}, []
@@ -209,6 +217,7 @@ class Auditor:
             call.basis = event.preview.basis
         if call.licence is None:
             call.terms, call.since, call.asking = event.terms, event.at, event.action == "ask"
+            call.met = []
         call.unchecked = False
         if event.action == "deny":
             assert call.supplied or not call.acted, "what was started is never forgotten"
@@ -225,15 +234,41 @@ class Auditor:
             assert made.digest == call.digest(self.run), "a voice is for exactly the bytes that were shown"
             self.may(call, made)
             assert made.decider is not None, "a voice is somebody's"
+            if made.confirms and not twofold(call.terms):
+                assert call.terms is not None, "a step has terms"
+                assert call.terms.then is not None, "a step is met before another"
+                assert self.enough(call, made), "a step takes all its people"
+                assert (made.verdict in ("approve", "retry"), made.broke_glass) == (True, False), "an approval meets it"
+                voices = {**call.voices, made.decider.id: made}
+                step = {by for by, each in voices.items() if each.verdict == made.verdict}
+                call.met, call.due = [*call.met, (call.terms, step)], call.terms.then
+                return
             if made.confirms:
                 assert twofold(call.terms), "only what others decide then is confirmed first"
-                call.sure = made.at
+                call.sure, call.surely = made.at, made.decider.id
                 return
             call.voices[made.decider.id] = made
+
+    def vote_withdrawn(self, event: ev.VoteWithdrawn) -> None:
+        made = event.decision
+        call = self.calls[made.call]
+        who = "" if made.decider is None else made.decider.id
+        met = [place for place, (_, voters) in enumerate(call.met) if who in voters and call.place != "asking"]
+        if met:
+            call.due, call.met = call.met[met[0]][0], call.met[: met[0]]
+        elif call.sure is not None and call.surely == who:
+            call.sure, call.voices = None, {}
+        else:
+            assert call.voices.pop(who, None) is not None, "a vote is withdrawn by its voter"
 
     def may(self, call: Audited, made: ev.Decision) -> None:
         """Whether whoever decided is one whom the terms of the call let decide, and not in the future."""
         assert made.at <= self.now, "nothing is said before its time"
+        assert call.due is None, "a step is asked for as soon as it is due"
+        person = made.decider is not None and call.place != "asking"
+        assert not person or not any(made.by in voters for _, voters in call.met), "one person counts in one step"
+        several = call.place == "open" and (call.met or (call.terms is not None and call.terms.then is not None))
+        assert not several or made.verdict != "edit", "what a step approved is not edited"
         if made.via == "probe":
             own = call.place == "doubt" and call.proposal.recover == "probe"
             assert own, "a probe speaks for the doubt of its own tool"
@@ -302,6 +337,11 @@ class Auditor:
         call, stamp = self.calls[made.call], (made.call, made.verdict, made.digest, made.at, made.by)
         self.may(call, made)
         assert self.enough(call, made), "several people are several people"
+        lets = made.verdict in ("approve", "edit", "retry", "answer") and call.place != "asking"
+        alone = made.via == "probe" or made.broke_glass
+        left = call.terms is not None and call.terms.then is not None
+        assert not (lets and left) or alone, "a call runs when every step is met"
+        assert made.via != "grant" or made.verdict == "reject" or not call.met, "no grant meets a step"
         assert made.via in ("person", "on_approval", "probe") or made.at == self.now, "what is no person decides now"
         assert made.digest == call.digest(self.run), "a decision is for exactly the bytes that were shown"
         assert stamp not in self.used, "a decision is used once"
@@ -344,14 +384,19 @@ class Auditor:
             assert call.place == "doubt", "other terms without an escalation are of what was let run before"
         elif event.why == "forked":
             assert call.place == "open", "only a request is asked about in a fork"
+        elif event.why == "step":
+            assert call.due is not None, "no step is asked for that is not due"
+            assert event.terms == call.due, "the step that is due is asked for"
         elif event.why != "restored":
             assert call.place == "open", "only a request runs out"
             assert call.terms is not None, "only what has terms runs out"
             assert call.terms.on_expiry == event.why, "what becomes of a request is what its terms say"
             assert self.now > call.since + (call.terms.expires_ms or 0), "a request runs out at its time"
-        others = event.why in ("escalate", "terms")
+        others = event.why in ("escalate", "terms", "step")
+        if event.why in ("restored", "forked", "terms"):
+            call.begin_anew()
         assert (event.terms is not None) == others, "who else is asked is said where others are"
-        call.terms = event.terms or call.terms
+        call.terms, call.due = event.terms or call.terms, None
         call.ask_again(event.at)
 
     def call_voided(self, event: ev.CallVoided) -> None:
@@ -395,6 +440,7 @@ class Auditor:
         """Its tool says that it has done nothing: no word of before lets it start again."""
         call.place, call.asking, call.must_decide, call.question = "open", True, True, []
         call.basis, call.sure = {} if event.preview is None else event.preview.basis, None
+        call.begin_anew()
         call.terms = call.proposal.terms if call.terms is None else call.terms
         call.again, call.since, call.said, call.let = call.again + 1, event.at, None, None
         call.acted = call.doubted and call.proposal.recover != "retry"
@@ -413,6 +459,8 @@ class Auditor:
         call.place, call.again = "open" if event.again else "doubt", call.again + (not event.again)
         call.unchecked, call.voices = False, {}
         call.doubted |= not event.again
+        if not event.again:
+            call.begin_anew()
         call.licence = call.args if event.again else None
 
     def call_finished(self, event: ev.CallFinished) -> None:
@@ -485,4 +533,7 @@ class Auditor:
         assert grant.uses is None or self.uses[grant.id] <= grant.uses, "a grant is used as often as it says"
         assert grant.expires_at is None or self.now < grant.expires_at, "a grant ends at its time"
         assert (grant.agent, grant.tool) == (call.agent, call.proposal.tool), "a grant covers nothing else"
-        assert call.terms is None or self.fits(call.terms, grant.decider, False), "a grant covers what its giver may"
+        every = chain(call.terms)
+        assert not every or any(self.fits(each, grant.decider, False) for each in every), (
+            "a grant covers what its giver may"
+        )

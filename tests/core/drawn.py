@@ -8,6 +8,17 @@ from msgspec.structs import replace
 from keyturn.core.policy import Approval
 from tests.core.samples import person
 
+CHAINS = [
+    Approval(steps=[Approval(role="ops", expires="90ms"), Approval(users=("cyd", "dan", "eve"), quorum=2)]),
+    Approval(
+        steps=[
+            Approval(quorum=2, deny_quorum=2, min_look="1ms", break_glass="chief"),
+            Approval(confirm=True, signed=True, expires="50ms", on_expiry="ask_again", max_asks=2, break_glass="chief"),
+            Approval(role="chief", execute_by="50ms", break_glass="chief", expires="90ms", escalate_to=("cyd",),
+                     on_expiry="escalate"),
+        ]
+    ),
+]  # fmt: skip
 TERMS = st.sampled_from(
     [
         None,
@@ -29,6 +40,8 @@ TERMS = st.sampled_from(
         Approval(min_look="30ms"),
         Approval(min_look="30ms", quorum=2, break_glass="chief", expires="200ms"),
         Approval(min_look="1ms", confirm=True, role="ops"),
+        *CHAINS,
+        *CHAINS,
     ]
 )
 OPS = person("ada", "ops", strength="signed")

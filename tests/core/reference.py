@@ -14,12 +14,13 @@ from msgspec.structs import replace
 
 from keyturn.core import commands as cm
 from keyturn.core.digest import canonical, digest, same
-from keyturn.core.policy import milliseconds
+from keyturn.core.durations import milliseconds
 from keyturn.core.usage import Counts
 from tests.core.reference_rules import (
     MOST,
     Refused,
     alike,
+    chain,
     counts,
     fits,
     glass,
@@ -93,7 +94,8 @@ class Reference(Time):
             return
         waits = self.waiting()
         doubtful = [call for call in self.calls.values() if self.may_have_run(call)]
-        if self.told == c.why and not doubtful and not any(call["votes"] for call in waits):
+        heard = any(call["votes"] or call["met"] or call["withdrawn"] for call in waits)
+        if self.told == c.why and not doubtful and not heard:
             return  # it was told, and nothing was said or let run since
         for call in doubtful:
             if call["state"] == "proposed":
@@ -101,6 +103,7 @@ class Reference(Time):
             else:
                 self.doubt(call)
         for call in waits:
+            self.from_first(call)
             self.ask_again(call)
         for call in self.waiting():
             call["revoked"] = True
@@ -191,8 +194,8 @@ class Reference(Time):
                 "raw": c.output[proposal.item],
                 "times": 0,
             }
-            self.calls[name] = call | {"state": "proposed", "item": None, "voided": False, "rounds": 0}
-            self.calls[name] |= {"warned": False, "since": 0, "acted": False, "let": None, "doubted": False}
+            call |= {"state": "proposed", "item": None, "voided": False, "rounds": 0, "opened": 0, "let": None}
+            self.calls[name] = call | {"warned": False, "since": 0, "acted": False, "doubted": False}
             self.propose(self.calls[name], proposal)
         for call in [self.calls[name] for name in made]:
             self.enter(call)
@@ -248,7 +251,7 @@ class Reference(Time):
         args = call["raw"]["arguments"] if proposal.args is None else proposal.args
         call |= {"proposal": proposal, "args": args, "decision": None, "votes": {}, "terms": None, "recheck": False}
         call |= {"basis": None, "asks": None, "warned": False, "let": None, "revoked": False, "marks": {}}
-        call |= {"granted": None, "granted_at": 0, "sure": None, "approved": False}
+        call |= {"granted": None, "granted_at": 0, "sure": None, "approved": False, "met": [], "withdrawn": []}
 
     def enter(self, call: Any) -> None:
         """What a call is as soon as it is proposed."""
@@ -301,33 +304,16 @@ class Reference(Time):
 
     def meets(self, call: Any, terms: Any) -> bool:
         """Whether those who decided a call could have done so on other terms."""
-        made = call["decision"] if call["decision"].via != "probe" else call["let"]
+        made = call["let"] if call["decision"].via == "probe" else call["decision"]
         if made is None:
             return False
-        if terms is None or terms == call["terms"]:
+        if terms is None or terms == self.stated(call):
             return True
         if made.broke_glass:
             if not self.read(call, terms, made, made.at):
                 return False
             return terms.break_glass is not None and fits(glass(terms), made.decider, made.proof, self.requester)
-        if twofold(terms):
-            first, terms = steps(terms)
-            sure = call["sure"]
-            if sure is None or not fits(first, sure.decider, sure.proof, self.requester):
-                return False
-            if not self.read(call, terms, sure, sure.at):
-                return False
-        if not all(self.read(call, terms, said, said.at) for said in (made, *self.agreeing(call, made))):
-            return False
-        heard = [(vote.decider, vote.proof) for vote in self.agreeing(call, made)]
-        giver = self.grants[made.grant]["terms"].decider if made.via == "grant" and self.stands(made) else made.decider
-        heard.append((giver, made.proof))
-        known = all(fits(terms, who, proof, self.requester) for who, proof in heard)
-        if call["state"] == "supplied":
-            return known
-        most = 1 if made.verdict in ("ran", "did_not_run") else terms.quorum
-        wanted = terms.reason == "required" and not (made.note or made.message)
-        return known and not wanted and len({word_of(who) for who, _proof in heard}) >= most
+        return self.meet_all(call, made, terms)
 
     def stands(self, made: Any) -> bool:
         return made.grant in self.grants and not self.grants[made.grant]["revoked"]
@@ -337,7 +323,7 @@ class Reference(Time):
         if call["acted"]:
             self.doubt(call)
             if terms is not None and terms != call["terms"]:
-                call["terms"] = terms
+                call |= {"terms": terms, "met": []}
                 self.ask_again(call)
             return
         args, looked = call["args"], call["basis"] is not None
@@ -351,7 +337,7 @@ class Reference(Time):
         return call["voided"] or [grant["terms"].verdict for grant in self.covering(call)][-1:] == ["reject"]
 
     def ask(self, call: Any, terms: Any, preview: Any = None, share: float = 0) -> None:
-        call |= {"terms": terms, "share": share}
+        call |= {"terms": terms, "share": share, "met": []}
         covering = [] if call["voided"] else self.covering(call)
         if covering and covering[-1]["terms"].verdict == "approve":
             covering[-1]["uses"] += 1
@@ -366,9 +352,10 @@ class Reference(Time):
 
     def doubt(self, call: Any) -> None:
         self.waits += 1
+        self.from_first(call)
         call["revoked"] |= call["state"] != "started"
         call |= {"state": "in_doubt", "order": self.waits, "times": call["times"] + 1, "votes": {}, "recheck": False}
-        call |= {"since": self.now, "marks": {}, "sure": None, "doubted": True}
+        call |= {"since": self.now, "marks": {}, "sure": None, "doubted": True, "withdrawn": []}
 
     def start_call(self, c: cm.StartCall) -> None:
         need(self.status == "running")
@@ -455,7 +442,8 @@ class Reference(Time):
                 need(fresh or grant.decider in [self.decided[made.call].decider for made in beside])
                 asked[grant.id] = self.calls[beside[0].call]["terms"]
         for made in given:
-            if not self.repeats(made):
+            overtaken = self.calls[made.call]["met"] and made.digest != self.shown(self.calls[made.call])
+            if not overtaken and not self.repeats(made):  # else another of them met its step
                 self.vote(self.calls[made.call], made)
         for terms in c.grants:
             if terms.id not in self.grants:
@@ -468,7 +456,8 @@ class Reference(Time):
     def repeats(self, made: Any) -> bool:
         before, call = self.decided.get(made.call), self.calls.get(made.call)
         confirmed = call is not None and call["state"] == "asked" and call["sure"] and self.sure(call)
-        if call is not None and confirmed and self.very(call["sure"], made):
+        met = [] if call is None else [vote for step in call["met"] for vote in step["votes"]]
+        if any(self.very(vote, made) for vote in ([call["sure"], *met] if confirmed else met)):
             return True
         waits = call is not None and call["state"] in WAITS
         return before is not None and alike(before, made) and (not waits or self.very(before, made))
@@ -505,6 +494,8 @@ class Reference(Time):
         if made.broke_glass and (call["terms"] is None or call["terms"].break_glass is None):
             return False
         terms = glass(call["terms"]) if made.broke_glass else self.asked_now(call)
+        if self.spoke(call, made) or not self.is_fresh(call, made):
+            return False
         read = self.read(call, terms, made, min(made.at or self.now, self.now))
         return made.via not in NOBODY and fits(terms, made.decider, made.proof, self.requester) and read
 
@@ -533,6 +524,10 @@ class Reference(Time):
                 if before is None or not alike(before, made) or before.basis != made.basis:
                     call["votes"][made.decider.id] = made
                 return
+        together = made.via != "probe" and not made.broke_glass and call["state"] != "needs"
+        if self.left(call) and made.verdict in ("approve", "retry") and together:
+            self.step_is_met(call, made)
+            return
         self.decide(call, made)
 
     def decide(self, call: Any, made: Any) -> None:
@@ -555,7 +550,10 @@ class Reference(Time):
 
     def covers(self, grant: Any, call: Any) -> bool:
         terms, params = grant["terms"], json.loads(call["args"] or "{}")
-        due = steps(call["terms"])[-1 if call["sure"] and self.sure(call) else 0]
+        every = chain(call["terms"]) or [None]
+        sure = call["sure"] and self.sure(call)
+        due = [steps(each)[-1 if sure else 0] for each in every
+               if each is None or self.several(each, terms.verdict) == 1]  # fmt: skip
         return (
             not grant["revoked"]
             and (terms.agent, terms.tool) == (call["agent"], call["proposal"].tool)
@@ -564,10 +562,11 @@ class Reference(Time):
             and (terms.expires_at is None or self.now < terms.expires_at)
             and all(self.within(params, name, most, terms) for name, most in (terms.where or {}).items())
             and (
-                terms.verdict == "reject" or not (twofold(call["terms"]) or (call["terms"] and call["terms"].min_look))
+                terms.verdict == "reject"
+                or not (twofold(call["terms"]) or (call["terms"] and call["terms"].min_look) or call["met"])
             )
-            and (1 if call["terms"] is None else self.several(call["terms"], terms.verdict)) == 1
-            and fits(due, terms.decider, None, self.requester)
+            and (terms.verdict == "reject" or len(every) == 1)
+            and any(fits(each, terms.decider, None, self.requester) for each in due)
         )
 
     def within(self, params: Any, name: str, most: Any, terms: Any) -> bool:
@@ -585,6 +584,7 @@ class Reference(Time):
                 both = twofold(call["terms"]) and made.verdict != "reject"
                 most = 1 if call["terms"] is None else self.several(call["terms"], made.verdict)
                 need(call["state"] != "asked" or (most == 1 and not both and not made.broke_glass))
+                need(made.verdict == "reject" or not self.of_several(call))
                 looks = call["terms"] is not None and call["terms"].min_look and made.verdict != "reject"
                 need(call["state"] != "asked" or not looks)
                 alike_ = (made.verdict == "reject") == (grant.verdict == "reject")

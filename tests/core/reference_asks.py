@@ -56,15 +56,17 @@ class Asks(Loans):
             "votes": {},
             "marks": {},
             "sure": None,
+            "withdrawn": [],
         }
         call["asks"] = [c.requests, c.state, call["rounds"]]
 
     def ask_inside(self, call: Any, preview: Any) -> None:
         """Its tool says that it has done nothing: it asks as if it had not been started, on the terms that held."""
-        covering = [] if call["approved"] else self.covering(call | {"terms": call["terms"] or call["proposal"].terms})
+        terms = self.stated(call) or call["proposal"].terms
+        covering = [] if call["approved"] else self.covering(call | {"terms": terms})
         self.decided.pop(call["id"], None)
         call |= {"state": "asked", "order": self.waits, "since": self.now, "votes": {}, "times": call["times"] + 1}
-        call |= {"terms": call["terms"] or call["proposal"].terms, "warned": False, "decision": None, "let": None}
+        call |= {"terms": terms, "warned": False, "decision": None, "let": None, "met": [], "withdrawn": []}
         call |= {"asks": None, "basis": None if preview is None else preview.basis, "approved": False}
         call |= {"marks": {}, "sure": None}
         call["acted"] = call["doubted"] and call["proposal"].recover != "retry"

@@ -7,15 +7,15 @@ from typing import Any
 from msgspec.structs import replace
 
 from keyturn.core import commands as cm
-from keyturn.core.policy import milliseconds
-from tests.core.reference_reviews import Reviews
-from tests.core.reference_rules import fits, is_text, need, steps, twofold
+from keyturn.core.durations import milliseconds
+from tests.core.reference_chains import Chains
+from tests.core.reference_rules import chain, fits, is_text, need, steps, twofold
 from tests.core.reference_seen import READY
 
 MONTH = 31 * 24 * 3_600_000
 
 
-class Beside(Reviews):
+class Beside(Chains):
     """What is said of a call and decides nothing."""
 
     calls: dict[str, Any]
@@ -39,6 +39,7 @@ class Beside(Reviews):
         terms = call["terms"]
         if terms is None:
             return True
+        terms = chain(terms)[0]
         if (terms.signed or terms.step_up or terms.confirm) and (who is None or who.strength == "claimed"):
             return False
         bare = replace(terms, signed=False, step_up=False)
@@ -65,6 +66,8 @@ class Beside(Reviews):
         asked = call["state"] == "asked"
         early = made.verdict == "answer" and not self.sure(call)
         edits = asked and twofold(call["terms"]) and (made.verdict == "edit" or early)
+        edits = edits or (asked and self.of_several(call) and made.verdict == "edit")
+        edits = edits or (asked and self.left(call) and made.verdict == "answer")
         alone = not made.broke_glass or (asked and made.verdict == "approve" and made.note)
         back = not made.asks_back or (asked and made.verdict == "reject" and made.message)
         return bool(alone and back and not edits)
@@ -86,15 +89,19 @@ class Beside(Reviews):
 
     def withdraw(self, c: cm.Withdraw) -> None:
         self.alive()
-        call = self.call(c.call, *READY)
+        call = self.call(c.call, *READY, "asked", "in_doubt", "needs")
+        if call["state"] not in READY:
+            self.withdraw_vote(call, c)
+            return
         made, granted = call["decision"], call["granted"]
         need(call["state"] != "supplied" and (made or granted) and (c.note is None or is_text(c.note)))
         need(c.digest in (None, self.shown(call), made.digest if made else None))
-        said = [vote.decider for vote in call["votes"].values()] + ([made.decider] if made else [])
+        votes = [*call["votes"].values(), *(vote for step in call["met"] for vote in step["votes"])]
+        said = [vote.decider for vote in votes] + ([made.decider] if made else [])
         which = made.grant if made else granted
         if which in self.grants and not self.grants[which]["revoked"]:
             said.append(self.grants[which]["terms"].decider)
         sure = [who.id for who in said if who is not None and who.strength != "claimed"]
         own = c.decider.strength != "claimed" and c.decider.id in sure
         need(own or self.known_here(call, c.decider))
-        self.take_back(call, call["terms"])
+        self.take_back(call, self.stated(call))

@@ -7,7 +7,7 @@ from typing import Any
 
 from keyturn.core import commands as cm
 from keyturn.core.digest import digest
-from keyturn.core.policy import milliseconds
+from keyturn.core.durations import milliseconds
 from tests.core.reference_asks import Asks
 from tests.core.reference_rules import glass, is_text, need, on_the_list
 

@@ -8,6 +8,7 @@ from typing import Any
 from msgspec.structs import astuple, replace
 
 from keyturn.core.digest import same
+from keyturn.core.durations import milliseconds
 from keyturn.core.policy import Approval
 from keyturn.core.usage import Counts
 
@@ -104,8 +105,20 @@ def steps(terms: Any) -> list[Any]:
     return [first, replace(terms, confirm=False, not_requester=True)]
 
 
+def chain(terms: Any) -> list[Any]:
+    """Each step of a chain by itself, from the one that is due on."""
+    found = []
+    while terms is not None:
+        found.append(replace(terms, then=None))
+        terms = terms.then
+    return found
+
+
 def glass(terms: Any) -> Any:
     """What is asked of who breaks the glass."""
-    others = terms.not_requester or twofold(terms)
-    bare = Approval(role=terms.break_glass, not_requester=others, min_look=terms.min_look)
-    return replace(bare, signed=terms.signed, step_up=terms.step_up)
+    every = chain(terms)
+    others = any(each.not_requester or twofold(each) or (each.confirm and len(every) > 1) for each in every)
+    longest = max(milliseconds(each.min_look) if each.min_look else 0 for each in every)
+    signed = any(each.signed or each.step_up for each in every)
+    look = f"{longest}ms" if longest else None
+    return Approval(role=terms.break_glass, not_requester=others, min_look=look, signed=signed)

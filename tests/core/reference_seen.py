@@ -47,7 +47,11 @@ class Seen:
                 for name, call in self.calls.items()
             },
             "waits": {
-                call["id"]: (call["terms"], call["since"], sorted(call["votes"]), call["warned"], call["marks"])
+                call["id"]: (
+                    *(call["terms"], call["since"], sorted(call["votes"]), call["warned"], call["marks"]),
+                    [(step["terms"], sorted(vote.decider.id for vote in step["votes"])) for step in call["met"]],
+                    len(call["withdrawn"]),
+                )
                 for call in self.waiting()
                 if self.status in ("running", "failed")
             },

@@ -7,7 +7,7 @@ from typing import Any
 from msgspec.structs import replace
 
 from keyturn.core import commands as cm
-from keyturn.core.policy import milliseconds
+from keyturn.core.durations import milliseconds
 from tests.core.reference_beside import Beside
 from tests.core.reference_rules import need
 from tests.core.reference_seen import READY
@@ -21,7 +21,7 @@ class Time(Beside):
     def ask_again(self, call: Any) -> None:
         """It starts anew: what was said on it counts no more."""
         call |= {"since": self.now, "votes": {}, "times": call["times"] + 1, "warned": False}
-        call |= {"revoked": True, "marks": {}, "sure": None}
+        call |= {"revoked": True, "marks": {}, "sure": None, "withdrawn": []}
 
     def late(self, call: Any) -> bool:
         limit = call["terms"].expires if call["terms"] else None
@@ -53,7 +53,7 @@ class Time(Beside):
                 self.pass_time(call, call["terms"])
         for call in list(self.calls.values()):
             if call["state"] in READY and self.stale(call):
-                self.take_back(call, call["terms"])
+                self.take_back(call, self.stated(call))
 
     def pass_time(self, call: Any, terms: Any) -> None:
         """What the clock does to a request: it warns once, and when time is up asks others, asks again, or ends it."""
@@ -68,7 +68,7 @@ class Time(Beside):
                 terms, users=names, role=roles[0] if roles else None, on_expiry="reject", escalate_to=()
             )
             self.ask_again(call)
-        elif terms.on_expiry == "ask_again" and call["times"] + 1 < terms.max_asks:
+        elif terms.on_expiry == "ask_again" and call["times"] - call["opened"] + 1 < terms.max_asks:
             self.ask_again(call)
         else:
             call["state"] = "expired"

@@ -18,18 +18,18 @@ from msgspec.structs import astuple, replace
 from keyturn.core import commands as cm
 from keyturn.core import events as ev
 from keyturn.core.codec import Log, decode, encode
-from keyturn.core.effects import pending, waiting
+from keyturn.core.effects import pending
 from keyturn.core.errors import KeyturnError
 from keyturn.core.gate.reviews import review_digest
 from keyturn.core.people import Proof
 from keyturn.core.policy import Verdict
 from keyturn.core.preview import Preview, Text
-from keyturn.core.run import Call, Run, call_digest, twin
-from keyturn.core.states import WAITING
+from keyturn.core.run import Run, call_digest, twin
 from keyturn.core.usage import Counts
 from tests.core.auditor import Auditor
 from tests.core.drawn import OPS, PEOPLE, TERMS
 from tests.core.reference_kinds import AnyRun
+from tests.core.run_views import assert_goes_on, over, view
 from tests.core.samples import Pen, everything, grant, person, reply, result, says, start, tool, user
 from tests.core.world import World, complete, crash, outcome, restore
 from tests.effort import some
@@ -40,51 +40,6 @@ SWEEPING = settings.get_current_profile_name() == "sweep"
 def budget(examples: int, steps: int) -> settings:
     """So many runs of so many steps in `make test`; in a sweep as many as were asked for."""
     return settings(max_examples=settings().max_examples if SWEEPING else some(examples), stateful_step_count=steps)
-
-
-def view(run: Run) -> dict[str, Any]:
-    """What the reference knows of a run."""
-    return {
-        "status": run.status,
-        "usage": list(astuple(run.usage)),
-        "frames": {
-            name: (frame.agent, frame.turn, frame.items, frame.queued, frame.tripped is not None)
-            for name, frame in run.frames.items()
-        },
-        "calls": {name: (call.state, call.text, call.recheck, call.revision) for name, call in run.calls.items()},
-        "waits": {name: seen(call) for name, call in run.calls.items() if call.state in WAITING and not over(run)},
-        "grants": run.grant_uses,
-        "reviews": {name: (each.revision, list(each.deciders), what(each.said)) for name, each in run.reviews.items()},
-    }
-
-
-def what(said: ev.ReviewGiven | None) -> Any:
-    return None if said is None else (said.decider.id, said.verdict, said.note)
-
-
-def seen(call: Call) -> Any:
-    marks = {("snooze", by): mark.until for by, mark in call.snoozes.items()}
-    if call.claim is not None:
-        marks["claim", call.claim.decider.id] = call.claim.until
-    marks |= {("look", by): at for by, at in call.looks.items()}
-    return (call.terms, call.asked_at, sorted(call.votes), call.warned, marks)
-
-
-def over(run: Run) -> bool:
-    return run.status in ("finished", "cancelled")
-
-
-def assert_goes_on(run: Run) -> None:
-    """Open but nothing pending is a failure: something is to be done, is being done, or a person is waited for.
-
-    A person resumes what failed.
-    """
-    at_work = any(call_id not in run.frames for call_id in run.groups["started"])
-    by_itself = any(not frame.barrier for frame in run.frames.values())
-    has_not_begun = run.status == "new" or run.queued or run.drill is not None
-    stopped = over(run) or run.status == "failed"
-    assert pending(run) or waiting(run) or at_work or stopped or has_not_begun or by_itself
-    assert not (stopped and pending(run))
 
 
 # What commands are made of. Small worlds: what matters is what meets what.
@@ -254,6 +209,23 @@ class Commands(RuleBasedStateMachine):
             self.do(cm.Deliver([replace(said, decider=person(by, "ops", strength="signed"))]))
 
     @precondition(lambda self: self.run.groups["wait"])
+    @rule(data=st.data())
+    def go_through_a_chain(self, data: st.DataObject) -> None:
+        """People of several steps look at it and say yes, each to what is asked then."""
+        name = data.draw(st.sampled_from([*self.run.groups["wait"]]))
+        people = [person("eve", "ops", strength="signed"), person("ada", strength="signed"), person("cyd"), OPS]
+        for who in [*people, person("dan"), person("gus", "chief")][: data.draw(st.integers(1, 6))]:
+            if name in self.run.groups["wait"]:
+                call = self.run.calls[name]
+                self.do(cm.RecordLook(name, call_digest(self.run, call), who))
+                self.do(cm.Tick(), 1)
+            if name in self.run.groups["wait"]:
+                shown, verdict = call_digest(self.run, call), "retry" if call.state == "in_doubt" else "approve"
+                made = ev.Decision(name, verdict, shown, decider=who, proof=Proof("ssh", "k", b"x"), note="so")
+                self.said.append(made)
+                self.do(cm.Deliver([made]))
+
+    @precondition(lambda self: self.run.groups["wait"])
     @rule(data=st.data(), later=st.sampled_from([0, 29, 30]))
     def look_and_decide(self, data: st.DataObject, later: int) -> None:
         """Somebody has it on the screen for a while and decides then."""
@@ -321,6 +293,7 @@ class Commands(RuleBasedStateMachine):
             note=draw(NOTES), args=args, basis=basis, output=output, proof=draw(PROOF),
             broke_glass=verdict == "approve" and draw(RARELY), confirms=draw(RARELY),
             asks_back=draw(RARELY) and draw(RARELY), message=draw(st.sampled_from([None, None, "why?"])),
+            withdrawals=0 if call is None else len(call.withdrawn),
         )  # fmt: skip
         self.said.append(made)
         return made
@@ -380,9 +353,12 @@ class Commands(RuleBasedStateMachine):
         return cm.GiveReview(which, shown, word, draw(PEOPLE.filter(lambda who: who is not None)), draw(NOTES))
 
     def withdraw(self, draw: Draw, name: str) -> cm.RunCommand:
-        """Take an approval back."""
+        """Take an approval back, or a vote."""
         who = draw(PEOPLE.filter(lambda who: who is not None))
-        return cm.Withdraw(name, who, self.digest(draw, name) if draw(st.booleans()) else None, draw(NOTES))
+        proof = draw(PROOF)
+        return cm.Withdraw(
+            name, who, self.digest(draw, name) if draw(st.booleans()) else None, draw(NOTES), proof=proof
+        )
 
     def revoke(self, draw: Draw, _name: str) -> cm.RunCommand:
         return cm.Revoke(draw(st.sampled_from([*self.run.grants, "g9"])), draw(PEOPLE))
@@ -515,7 +491,8 @@ FITTING: dict[str, list[Maker]] = {
     "settle": [Commands.finish_call],
     "started": [Commands.finish_call, Commands.need_input, Commands.open_frame] * 2
     + [Commands.hand_off, Commands.lose_call],
-    "wait": [Commands.deliver] * 6 + [Commands.give, Commands.void_call, Commands.mark, Commands.look],
+    "wait": [Commands.deliver] * 6
+    + [Commands.give, Commands.void_call, Commands.mark, Commands.look, Commands.withdraw],
 }
 MAKERS: list[Maker] = sorted(
     {make for makes in FITTING.values() for make in makes}

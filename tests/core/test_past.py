@@ -10,11 +10,12 @@ from hypothesis import strategies as st
 from msgspec.structs import replace
 
 from keyturn.core import commands as cm
+from keyturn.core.counted import Let
 from keyturn.core.empties import owned
 from keyturn.core.evolve import fold
 from keyturn.core.past import RunPast, Totals
 from keyturn.core.policy import CallView
-from keyturn.core.run import Let, new_run
+from keyturn.core.run import new_run
 from tests.core.samples import ALLOW, ASK, DENY, Pen, asked, nested, reply, tool
 
 

@@ -9,8 +9,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from keyturn.core.durations import milliseconds
 from keyturn.core.errors import UserError
-from keyturn.core.policy import Approval, Verdict, milliseconds
+from keyturn.core.policy import Approval, Verdict
 from tests.table import each
 
 

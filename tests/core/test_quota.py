@@ -12,9 +12,9 @@ from msgspec.structs import replace
 
 from keyturn.core import commands as cm
 from keyturn.core import events as ev
+from keyturn.core.counted import Owed
 from keyturn.core.errors import Conflict, NotPending, UserError
 from keyturn.core.quota import LIMIT, spent_since
-from keyturn.core.run import Owed
 from tests.core.samples import ALLOW, ASK, DENY, PEOPLE, Pen, asked, tool
 
 CALL = "r/1.0"

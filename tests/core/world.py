@@ -21,7 +21,7 @@ from keyturn.core.items import Item
 from keyturn.core.people import Decider, Proof
 from keyturn.core.policy import Approval, Verdict
 from keyturn.core.preview import Preview, Text
-from keyturn.core.run import Call, Frame, Run, call_digest, terms_now
+from keyturn.core.run import Call, Frame, Run, call_digest, in_chain, terms_now
 from keyturn.core.usage import Counts
 from tests.core.samples import Pen, result, says, user
 
@@ -213,6 +213,9 @@ class World:
     def decide(self, run: Run, call_id: str) -> list[cm.RunCommand]:
         call = run.calls[call_id]
         by = self.who(run, call)
+        if by is None:  # whoever could decide this step voted in an earlier one: they take that back
+            voter = call.met[-1].votes[-1].decider or Decider("")
+            return [cm.Withdraw(call_id, replace(voter, strength="signed"), proof=Proof("ssh", voter.id, b"so"))]
         floor = None if call.terms is None else call.terms.min_look_ms
         if floor is not None and run.now - call.looks.get(by.id, run.now) < floor:
             return [cm.RecordLook(call_id, call_digest(run, call), by)]
@@ -232,7 +235,7 @@ class World:
         if (verdict == "edit" and call.proposal.fixed) or (verdict == "answer" and call.proposal.elsewhere):
             verdict = "approve"
         words: dict[str, Any] = {}
-        if verdict in ("edit", "answer") and in_two_steps(call):
+        if verdict in ("edit", "answer") and (in_two_steps(call) or in_chain(call)):
             verdict = "approve"
         if verdict == "edit":
             words["args"] = canonical({"n": dice.randrange(100), "edited": True})
@@ -240,14 +243,16 @@ class World:
             words["output"] = f"a person's {dice.randrange(100)}"
         return [cm.Deliver([replace(made, verdict=verdict, **words)])]
 
-    def who(self, run: Run, call: Call) -> Decider:
-        """Somebody who may decide this call and has not said anything of it yet."""
+    def who(self, run: Run, call: Call) -> Decider | None:
+        """Somebody who may decide this call and has not said anything of it yet; None where nobody is left."""
         terms = terms_now(run, call) or Approval()
+        voters = [] if call.state == "needs" else [vote.decider for step in call.met for vote in step.votes]
+        said = {*call.votes, *(name for who in voters if who is not None for name in (who.id, who.acting_for))}
         if terms.confirm:
-            return Decider(run.requester or "", (), "signed")
+            return None if run.requester in said else Decider(run.requester or "", (), "signed")
         names = (*terms.users, *(() if terms.users and terms.role is None else ("ada", "bob", "cyd", "dan", "fay")))
-        name = next(name for name in names if name not in call.votes and name != run.requester)
-        return Decider(name, () if terms.role is None else (terms.role,), "signed")
+        others = [name for name in names if name not in said and (name != run.requester or call.met)]
+        return Decider(others[0], () if terms.role is None else (terms.role,), "signed") if others else None
 
     def of_a_doubt(self, call: Call, made: ev.Decision) -> ev.Decision:
         """What a person finds out: it did what it does. What goes on by itself they let go on.

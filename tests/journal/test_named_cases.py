@@ -44,7 +44,7 @@ def payer(paid: list[int], *, approval: Approval | None = None, calls: int = 1) 
     return Agent("desk", model=ScriptedModel(reply), tools=[pay])
 
 
-COUNT = some(320)  # runs of eight workers with five slots each
+COUNT = some(160)  # runs of eight workers with five slots each
 
 
 async def test_many_workers_share_many_runs_and_none_starves_or_is_moved_twice(store: Any) -> None:

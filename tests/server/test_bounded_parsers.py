@@ -17,8 +17,8 @@ from starlette.requests import cookie_parser
 
 from keyturn import Policy
 from keyturn.channels.slack_replies import SlackRefused, clicks_in
+from keyturn.core.durations import milliseconds
 from keyturn.core.errors import BadJson, KeyturnError, UserError
-from keyturn.core.policy import milliseconds
 from keyturn.core.predicates.pattern import check_pattern
 from keyturn.core.predicates.predicate import check_where, evaluate
 from keyturn.core.strict import parse

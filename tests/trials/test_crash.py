@@ -23,7 +23,7 @@ ROOT = Path(__file__).resolve().parents[2]
 # Seconds on a quiet machine; others may be at work on it.
 pytestmark = pytest.mark.timeout(180)
 Environment = Callable[[], dict[str, str] | None]
-SOME = "approvals,people"  # processes die in the others in the simulator (test_simulate.py)
+SOME = "approvals,people"  # the other chapters are swept in memory (tests/test_scenarios.py)
 
 
 def tried(out: Path, *arguments: str, env: Environment = lambda: None) -> Any:

@@ -19,12 +19,12 @@ from msgspec.structs import replace
 from ..core import commands as cm
 from ..core.codec import Log
 from ..core.digest import canonical
+from ..core.durations import milliseconds
 from ..core.encodable import moment
 from ..core.errors import Conflict, RunMissing, UserError
 from ..core.gate.claiming import HoldCall
 from ..core.gate.opening import still
 from ..core.people import Decider, plain_text
-from ..core.policy import milliseconds
 from ..core.states import OVER
 from ..engine.driving.lease import TTL_MS
 from ..engine.driving.taking import claimed

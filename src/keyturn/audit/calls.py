@@ -93,10 +93,11 @@ class AuditedCall:
     `started_at` and `started_by` when and by which process it was started last, `supplied` that its tool's question was
     answered. `let_by` and `let_at` are what let it run unasked, and when; `confirmed` is its requester's word, after
     which others decide; `claim` and `snoozes` are the marks that people made on what waits, `looks` says since when
-    each has looked at it, `withdrawn` are the votes on it that were withdrawn, and `review` is the share of such calls
-    that others are asked about, `watched` the counts that are told what becomes of it. `screened_in` and `renewed_in`
-    are the lines in which it was screened and asked again, `stricter_in` the one in which the newest policy asked about
-    its decision.
+    each has looked at it, `withdrawn` are the votes on it that were withdrawn. `met` are the steps of its chain that
+    are met, with their terms and votes, and `opened` is how often it had asked anew when the step opened that is due.
+    `review` is the share of such calls that others are asked about, `watched` the counts that are told what becomes of
+    it. `screened_in` and `renewed_in` are the lines in which it was screened and asked again, `stricter_in` the one in
+    which the newest policy asked about its decision.
     """
 
     id: str
@@ -138,6 +139,10 @@ class AuditedCall:
     snoozes: dict[str, ev.CallMarked] = field(default_factory=dict[str, ev.CallMarked])
     looks: dict[str, int] = field(default_factory=dict[str, int])
     withdrawn: tuple[ev.Decision, ...] = ()
+    met: list[tuple[Approval, dict[str, ev.Decision]]] = field(
+        default_factory=list[tuple[Approval, dict[str, ev.Decision]]]
+    )
+    opened: int = 0
     review: float = 0.0
     watched: tuple[ev.Watch, ...] = ()
 
@@ -152,10 +157,17 @@ class AuditedCall:
         self.recheck = self.revoked = self.approved = False
         self.warned = False
         self.unmark()
+        self.from_first_step()
         self.votes = {}
         self.decision = self.approval = self.preview = self.question = None
         if not refused:
             value_of(self.args)
+
+    def from_first_step(self) -> None:
+        """Have an approval chain begin anew."""
+        if self.met:
+            self.terms = self.met[0][0]
+        self.met = []
 
     @property
     def revision(self) -> int:
@@ -191,6 +203,7 @@ class AuditedCall:
             self.proposal = replace(self.proposal, args=self.args, edited=True)
         self.acted = self.doubted and self.proposal.recover != "retry"
         self.place = "asked"
+        self.from_first_step()
         self.terms = self.proposal.terms if self.terms is None else self.terms
         self.preview = event.preview
         self.recheck = self.revoked = self.warned = self.approved = False

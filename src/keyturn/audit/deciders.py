@@ -75,13 +75,24 @@ def of_step(terms: Approval | None, *, confirmed: bool) -> Approval | None:
     return Approval(confirm=True, signed=terms.signed, step_up=terms.step_up, reason=terms.reason, min_look=looks)
 
 
+def chain_of(terms: Approval | None) -> list[Approval | None]:
+    """Return the terms of each step of a chain from the one that is due on; these alone, where they have no steps."""
+    found = [terms]
+    while terms is not None and terms.then is not None:
+        terms = terms.then
+        found.append(terms)
+    return found
+
+
 def behind_glass(terms: Approval | None) -> Approval | None:
     """Return what is asked of who breaks the glass; None where nobody may."""
     if terms is None or terms.break_glass is None:
         return None
-    others = terms.not_requester or two_steps(terms)
-    bare = Approval(role=terms.break_glass, not_requester=others, min_look=terms.min_look)
-    return replace(bare, signed=terms.signed, step_up=terms.step_up)
+    every = [each for each in chain_of(terms) if each is not None]
+    others = any(each.not_requester or two_steps(each) or (each.confirm and len(every) > 1) for each in every)
+    longest = max((each.min_look_ms or 0 for each in every), default=0)
+    signed = any(each.signed or each.step_up for each in every)
+    return Approval(role=terms.break_glass, not_requester=others, min_look=longest / 1_000 or None, signed=signed)
 
 
 def hasty(terms: Approval | None, looks: Mapping[str, int], made: ev.Decision) -> bool:

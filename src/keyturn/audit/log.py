@@ -13,7 +13,7 @@ from typing import Any
 
 from ..core import events as ev
 from .calls import Broken, need
-from .laws import beside, claims, crossing, drills, frames, gate, grants, quotas, reviews, steps
+from .laws import beside, chains, claims, crossing, drills, frames, gate, grants, quotas, reviews, steps
 from .run import AuditedRun
 
 # What may still be said of a run that is over: what became of what was in flight, and what is no act of the run.
@@ -42,6 +42,7 @@ def read_step(audited: AuditedRun, step: ev.Step) -> None:
         _take(audited, event)
     need(audited.owed is None, "I1", "a grant decided a call and was not counted")
     need(audited.withdrawn is None, "I1", "an approval was taken back, and its call could still run")
+    need(audited.next_step is None, "I1", "a step of a chain was met or undone, and no other was asked for")
     reviews.owes_no_review(audited, None)
     need(audited.answered is None, "I8", "a nested agent ended and its call got no result")
     need(not audited.unheard, "I2", "a call that its provider runs got its result, and the provider had not replied")
@@ -65,6 +66,7 @@ def _take(audited: AuditedRun, event: ev.AnyEvent) -> None:
         acts = isinstance(event, ev.CallStarted)
         raise Broken("I7" if acts else "I8", f"the run had ended, and {type(event).__name__} was recorded")
     beside.follows(audited, event)
+    chains.follows(audited, event)
     reviews.owes_no_review(audited, event)
     drills.fits_drill(audited, event)
     law = _LAWS.get(type(event))
@@ -138,7 +140,7 @@ _LAWS: dict[type[Any], Callable[[AuditedRun, Any], None]] = {
     ev.VoteCast: gate.voted,
     ev.VoteWithdrawn: beside.vote_withdrawn,
     ev.CallDecided: gate.decided,
-    ev.CallAskedAgain: gate.asked_again,
+    ev.CallAskedAgain: steps.asked_again,
     ev.CallMarked: beside.marked,
     ev.CallLooked: beside.looked,
     ev.ReviewAsked: reviews.review_asked,

@@ -20,10 +20,11 @@ from ..core.run import Run
 from ..journal.rows import GrantRow, RequestRow, RunRow
 from .calls import WAITING, AuditedCall, Broken, canonical_text, request_name, value_of
 from .deciders import two_steps
+from .laws import chains
 from .laws.beside import step_of
 from .laws.steps import confirmed
 from .run import AuditedRun
-from .shown import REVIEW, hidden_in, mark_of, preview_of, review_row, said_of
+from .shown import REVIEW, chain_body, hidden_in, mark_of, preview_of, review_row, said_of
 from .tallies import Recount, drill_word
 
 _KINDS = {"asked": "approval", "doubt": "in_doubt", "asking": "external"}
@@ -53,6 +54,9 @@ _USUAL: dict[str, Any] = {
     "withdrawn": [],
     "reviews": "",
     "not_for": [],
+    "step": 0,
+    "steps": 0,
+    "met": [],
 }
 # What the rows of earlier versions do not say, none of it; every later row says at least how its call came about.
 _SINCE = ("description", "path", "started_at", "started_by", "former")
@@ -175,8 +179,9 @@ class DerivedRows:
         """Return what people are shown of a waiting call beside the columns of its row."""
         made = call.proposal
         params = hidden_in(value_of(call.args), made.secrets)
-        fixed = made.fixed or two_steps(call.terms)
+        fixed = made.fixed or two_steps(call.terms) or chains.in_chain(call)
         first = two_steps(call.terms) and not confirmed(self._log, call)
+        first = first or (call.terms is not None and call.terms.then is not None)
         without = {"edit": fixed, "answer": made.elsewhere or first} if call.place == "asked" else {}
         sure = call.confirmed
         return {
@@ -202,6 +207,7 @@ class DerivedRows:
             "looked": [{"by": by, "at": at} for by, at in call.looks.items()],
             "withdrawn": [said_of(made.by or "", made, call.proposal.secrets) for made in call.withdrawn],
             **self._start(call),
+            **chain_body(call),
         }
 
     def _start(self, call: AuditedCall) -> dict[str, Any]:

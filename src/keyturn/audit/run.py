@@ -10,6 +10,7 @@ from fractions import Fraction
 from typing import Any
 
 from ..core import events as ev
+from ..core.approval import Approval
 from .calls import AuditedCall, Broken
 
 
@@ -75,6 +76,8 @@ class AuditedRun:
     # What the next events must be: the use of a grant, the call that asks anew, the call whose nested agent ended.
     owed: tuple[str, str] | None = None
     withdrawn: str | None = None
+    #: The call of whose chain another step is due, and the terms on which it must ask next.
+    next_step: tuple[str, Approval] | None = None
     answered: str | None = None
     #: The frames whose model must reply in this line, since a call has its result that the provider runs with that.
     unheard: set[str] = field(default_factory=set[str])

@@ -6,11 +6,14 @@ from collections.abc import Collection
 from typing import Any, cast
 
 import msgspec
+from msgspec.structs import replace
 
 from ..core import events as ev
 from ..core.preview import REDACTED, Json, Preview
 from ..journal.rows import RequestRow
 from .calls import AuditedCall, canonical_text, request_name, value_of
+from .deciders import chain_of
+from .laws.chains import in_chain
 from .run import AuditedReview, AuditedRun
 
 REVIEW = "review:"
@@ -55,6 +58,21 @@ def review_row(log: AuditedRun, review: AuditedReview) -> tuple[RequestRow, dict
         "reviews": review.why,
         "not_for": list(review.deciders),
     }
+
+
+def chain_body(call: AuditedCall) -> dict[str, Any]:
+    """Return which step of an approval chain is due, how those before it were met, and who voted in them."""
+    if not in_chain(call):
+        return {"step": 0, "steps": 0, "met": [], "not_for": []}
+    secrets, voters = call.proposal.secrets, list[str]()
+    met = list[dict[str, Any]]()
+    for terms, votes in call.met:
+        said = [said_of(by, vote, secrets) for by, vote in votes.items()]
+        met.append({"terms": msgspec.to_builtins(replace(terms, then=None)), "votes": said})
+        known = [vote.decider for vote in votes.values() if vote.decider is not None]
+        voters += [name for who in known for name in (who.id, who.acting_for) if name and name not in voters]
+    steps = len(met) + len(chain_of(call.terms))
+    return {"step": len(met) + 1, "steps": steps, "met": met, "not_for": voters}
 
 
 def hidden_in(value: object, secrets: Collection[str]) -> Any:

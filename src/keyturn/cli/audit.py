@@ -24,8 +24,8 @@ from ..audit.evidence.report import VerifyReport, moment_of
 from ..audit.evidence.signing import Signer, key_file
 from ..audit.evidence.write import SignedFile
 from ..audit.service import FORMATS, Audit, Terms, own_keys, read_public
+from ..core.durations import milliseconds
 from ..core.errors import KeyturnError, LogDamaged, UserError
-from ..core.policy import milliseconds
 from ..directory.login import By
 from ..directory.people import People
 from ..directory.read_lines import Read

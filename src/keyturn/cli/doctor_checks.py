@@ -14,8 +14,6 @@ from importlib.util import find_spec
 from pathlib import Path
 from typing import Any, Literal, NamedTuple
 
-import msgspec
-
 from ..application.app import App
 from ..core.errors import KeyturnError
 from ..core.people import Decider, barred
@@ -205,7 +203,7 @@ async def _undecidable(store: Store, directory: Directory) -> list[Diagnosis]:
         request = row.request
         if request.terms is None or not request.terms.limits_deciders:
             continue
-        for step in request.terms.steps:
+        for step in (each for terms in request.terms.in_turn for each in terms.confirmation_steps):
             able = _able(directory, request, step)
             if len(able) < step.quorum:
                 who = ", ".join(sorted(able)) or "no user"
@@ -217,7 +215,7 @@ async def _undecidable(store: Store, directory: Directory) -> list[Diagnosis]:
 def _able(directory: Directory, request: Request, terms: Approval) -> set[str]:
     """Return who could decide it if they logged in, and signed where they must."""
     able: set[str] = set()
-    bare = msgspec.structs.replace(terms, signed=False, step_up=False)
+    bare = terms.unsigned
     for person in directory.people.values():
         signs = any(key.person == person.id and key.counts for key in directory.keys.values())
         if not person.here or person.kind == "machine" or (terms.needs_proof and not signs):

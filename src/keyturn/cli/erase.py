@@ -9,8 +9,8 @@ import argparse
 import asyncio
 from typing import Any
 
+from ..core.durations import milliseconds
 from ..core.errors import KeyturnError
-from ..core.policy import milliseconds
 from ..journal import open_journal
 from ..journal.retention import ended_before, erase_ended
 from ..render.plural import plural

@@ -13,8 +13,8 @@ import json
 from collections.abc import Iterator
 from typing import Any
 
+from ..core.durations import milliseconds
 from ..core.errors import UserError
-from ..core.policy import milliseconds
 from ..journal.rows import RequestRow, RunRow
 from ..render.escape import escape, quote
 from .finding import SHORT

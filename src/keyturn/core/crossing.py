@@ -41,7 +41,7 @@ def _told_of_copy(run: Run, which: str) -> bool:
     groups = run.groups
     may_run = [call for group in ("run", "started") for call in groups[group].values() if call.id not in run.frames]
     unjudged = any(not call.voided for call in groups["screen"].values())
-    heard = any(call.votes or call.withdrawn for call in groups["wait"].values())
+    heard = any(call.votes or call.met or call.withdrawn for call in groups["wait"].values())
     return run.restored == which and not (may_run or unjudged or heard)
 
 

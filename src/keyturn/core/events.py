@@ -44,7 +44,7 @@ from .usage import NOTHING, Counts
 
 Guarded = Literal["", "before", "beside"]
 _VERSION = int(VERSION)
-Again = Literal["ask_again", "escalate", "restored", "forked", "terms"]
+Again = Literal["ask_again", "escalate", "restored", "forked", "terms", "step"]
 
 
 class Event(msgspec.Struct, frozen=True, omit_defaults=True, forbid_unknown_fields=True, tag_field="e", gc=False):
@@ -180,8 +180,8 @@ class CallDecided(Event, frozen=True):
 class CallAskedAgain(Event, frozen=True):
     """A request started anew, and earlier votes on it count no more.
 
-    Its time ran out, its store was restored, its run is a fork, or the policy asks for more; `terms` are the others
-    that hold from now on, `nonce` is the restore's, by which this asking is another than that after an earlier restore.
+    Its time ran out, its store was restored, its run is a fork, the policy asks for more, or another step of its chain
+    is due; `terms` are the others that hold from now on, `nonce` is the restore's, by which this asking is another.
     """
 
     call: str

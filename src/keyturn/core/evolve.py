@@ -13,7 +13,7 @@ from . import events as ev
 from .digest import digest
 from .empties import NONE, owned
 from .gate import lending, noting
-from .gate.noting import unmarked
+from .gate.noting import from_first_step, unmarked
 from .items import Item
 from .moves import ask_before_acting, count, drop_below, let_run, move, read_in, recorded, runs_last, troubled
 from .policy import BY_BREAKER
@@ -125,6 +125,7 @@ def _call_screened(run: Run, event: ev.CallScreened) -> None:
     call.reason = event.reason
     call.by = event.by
     call.terms = event.terms
+    call.met = ()
     call.asked_at = event.at
     call.voided = ""
     call.preview = event.preview
@@ -166,6 +167,10 @@ def _call_asked_again(run: Run, event: ev.CallAskedAgain) -> None:
     call.warned = False
     unmarked(call)
     call.votes = {}
+    if event.why in ("restored", "forked", "terms"):
+        from_first_step(call)
+    if event.why == "step":
+        call.opened = call.asks
     if event.terms is not None:
         call.terms = event.terms
     if event.reason:
@@ -246,6 +251,7 @@ def _call_lost(run: Run, event: ev.CallLost) -> None:
     call.asks += 1
     call.asked_at = run.now
     unmarked(call)
+    from_first_step(call)
     call.votes = {}
     call.recheck = False
     call.revoked = call.revoked or call.state != "started"

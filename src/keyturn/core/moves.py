@@ -11,12 +11,13 @@ from msgspec.structs import replace
 
 from . import events as ev
 from .call_ids import call_id, is_below
+from .counted import Let
 from .empties import NONE, owned
 from .items import Item, own_copy
 from .policy import Approval, Trouble
 from .preview import Preview
 from .quota import owe, tell_of
-from .run import Call, Frame, Let, Run
+from .run import Call, Frame, Run, stated_terms
 from .states import GROUPS, MOVES, READY, SETTLED
 from .usage import NOTHING
 
@@ -64,6 +65,7 @@ def ask_before_acting(run: Run, call: Call, preview: Preview | None) -> None:
     call.acted = call.doubted and call.proposal.recover != "retry"
     call.decision = call.approval = call.cleared = call.need = None
     call.terms = asked_on(call)
+    call.met = ()
     call.by = "tool"
     call.preview = preview
     call.warned = False
@@ -75,7 +77,7 @@ def ask_before_acting(run: Run, call: Call, preview: Preview | None) -> None:
 
 def asked_on(call: Call) -> Approval | None:
     """Return the terms on which a started call asks: those that it was let run on, else those of its tool."""
-    return call.proposal.terms if call.terms is None else call.terms
+    return call.proposal.terms if call.terms is None else stated_terms(call)
 
 
 def let_run(run: Run, call: Call) -> None:

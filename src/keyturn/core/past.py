@@ -12,9 +12,10 @@ from collections.abc import Callable, Hashable, Iterator, Mapping, Sequence
 from fractions import Fraction
 from types import MappingProxyType
 
+from .counted import Let
 from .policy import CallView, Share, Trouble
 from .predicates.predicate import without_secrets
-from .run import Let, Run
+from .run import Run
 from .strict import parse
 
 # Arguments that are kept parsed while one call is screened, in characters of their text: for rules that count alike.

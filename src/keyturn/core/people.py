@@ -57,6 +57,14 @@ class Decider(msgspec.Struct, frozen=True, omit_defaults=True, forbid_unknown_fi
         """
         return self.principal in users and not (self.acting_for and self.roles_only)
 
+    def is_any_of(self, names: Collection[str]) -> bool:
+        """Return whether they, or those in whose place they decide, look like one of these.
+
+        >>> Decider("eve", acting_for="Bob").is_any_of(["ada", "bob"])
+        True
+        """
+        return any(is_one_of(name, self.id, self.acting_for) for name in names)
+
     def __post_init__(self) -> None:
         plain_text(self.id, "the id of who decides")
         if not self.id:
@@ -206,7 +214,7 @@ def barred_throughout(terms: Approval | None, who: Decider | None, requester: st
     """Return why somebody may take none of the steps that these terms ask for; "" where they may take one."""
     if terms is None:
         return ""
-    whys = [barred(each, who, requester) for each in terms.steps]
+    whys = [barred(each, who, requester) for each in terms.confirmation_steps]
     return "" if "" in whys else whys[-1]
 
 
@@ -220,7 +228,7 @@ def kept_out(terms: Approval | None, who: Decider | None, requester: str | None)
         return barred_throughout(terms, who, requester)
     if who is None or who.strength == "claimed":
         return "it requires a signed-in user, and a name alone proves nothing"
-    return barred_throughout(msgspec.structs.replace(terms, signed=False, step_up=False), who, requester)
+    return barred_throughout(terms.unsigned, who, requester)
 
 
 def _unconfirming(who: Decider, requester: str | None) -> str:

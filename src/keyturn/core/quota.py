@@ -17,11 +17,12 @@ from hashlib import blake2b
 
 from . import commands as cm
 from . import events as ev
+from .counted import Let, Owed, Taken
 from .empties import owned
 from .errors import Conflict, NotPending, UserError
 from .gate.opening import Events
 from .policy import Trouble
-from .run import Call, Let, Owed, Run, Taken, used_by
+from .run import Call, Run, used_by
 
 #: What a log says of itself that counts calls of other runs: `{"limit": NAME, "per_ms": NUMBER or None}`.
 LIMIT = "quota"

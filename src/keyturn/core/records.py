@@ -94,12 +94,12 @@ class Decision(msgspec.Struct, frozen=True, omit_defaults=True, forbid_unknown_f
     tool's own probe or its `on_approval`. `at` is when it was said, by the run's time at the latest: it may have been
     delivered later. `args` is the edited text of what will run, `runs` the digest of the call with it, `key` the key of
     that digest where the call has secrets, and `basis` what the editor looked at. `confirms` says that others decide
-    after it, `broke_glass` that somebody decided alone whom the terms let do so in an emergency, `asks_back` that a
-    rejection is a question to the agent. `output` is a person's own result, `message` the words for the model, `note`
-    the words for the record, `proof` what the person's own key made of it, `metadata` what a program tells the tool
-    that runs. `withdrawals` is how many votes on this asking had been withdrawn when it was made: a vote from before
-    its own withdrawal is no vote again, though it be signed. `undo_ms` is for how long after `at` its call does not
-    start, so that the approval can be withdrawn.
+    after it: it is the requester's confirmation, or meets a step of a chain. `broke_glass` says that somebody decided
+    alone whom the terms let do so in an emergency, `asks_back` that a rejection is a question to the agent. `output` is
+    a person's own result, `message` the words for the model, `note` the words for the record, `proof` what the person's
+    own key made of it, `metadata` what a program tells the tool that runs. `withdrawals` is how many votes on this
+    asking had been withdrawn when it was made: a vote from before its own withdrawal is no vote again, though it be
+    signed. `undo_ms` is for how long after `at` its call does not start, so that the approval can be withdrawn.
     """
 
     call: str
@@ -132,6 +132,18 @@ class Decision(msgspec.Struct, frozen=True, omit_defaults=True, forbid_unknown_f
         if self.via == "grant":
             return f"{BY_GRANT}{self.grant}"
         return None if self.via == "person" else self.via
+
+
+class StepMet(msgspec.Struct, frozen=True, gc=False):
+    """Holds how a step of an approval chain was met: on which terms, by whose votes, and what they had looked at.
+
+    `asks` is how often its call had been asked anew by then, to which those votes are bound.
+    """
+
+    terms: Approval
+    votes: tuple[Decision, ...]
+    looks: dict[str, int]
+    asks: int
 
 
 class GrantTerms(msgspec.Struct, frozen=True, omit_defaults=True, forbid_unknown_fields=True, gc=False):

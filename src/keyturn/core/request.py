@@ -10,20 +10,21 @@ from collections.abc import Iterator
 from datetime import datetime
 from typing import Any, Literal, cast
 
+from .approval import Approval
 from .beside_events import CallMarked, ReviewWhy
 from .call_ids import ROOT, place_of
 from .declared import properties_of
 from .digest import canonical
-from .encodable import Encodable, in_milliseconds, moment
+from .encodable import Encodable, moment
 from .gate.opening import OPENING
 from .gate.reviews import review_digest, review_name
 from .gate.words import in_two_steps
 from .immutable import immutable
 from .items import own_copy
-from .policy import Approval
 from .preview import REDACTED, Json, Preview, redact
 from .records import Decision, Word
-from .run import Call, Kind, Review, Run, call_digest, call_shape, confirmed, let_by, request_id
+from .request_votes import Look, Mark, MetStep, Vote
+from .run import Call, Kind, Review, Run, call_digest, call_shape, confirmed, in_chain, let_by, request_id
 from .strict import parse
 from .values import as_list, as_object
 
@@ -47,51 +48,6 @@ def shown_params(call: Call) -> Any:
     return REDACTED if secrets else call.text
 
 
-class Vote(Encodable, frozen=True, omit_defaults=True):
-    """Describes what somebody decided about a request, and when.
-
-    `params` are those of an edit, secrets redacted.
-
-    >>> from datetime import UTC, datetime
-    >>> Vote("ada", "approve", datetime(2026, 11, 2, tzinfo=UTC)).by
-    'ada'
-    """
-
-    by: str
-    verdict: Word
-    at: datetime
-    params: Any = None
-    note: str | None = None
-
-
-class Mark(Encodable, frozen=True, omit_defaults=True):
-    """Says who marked a request, and until when: who is on it, or who does not want to see it for a while.
-
-    >>> from datetime import UTC, datetime
-    >>> Mark("ada", datetime(2026, 11, 2, tzinfo=UTC)).by
-    'ada'
-    """
-
-    by: str
-    until: datetime
-
-    def lasts(self, now: int) -> bool:
-        """Return whether it has not ended at a time in milliseconds."""
-        return in_milliseconds(self.until) > now
-
-
-class Look(Encodable, frozen=True, omit_defaults=True):
-    """Says since when somebody has had a request on the screen, as it is asked now.
-
-    >>> from datetime import UTC, datetime
-    >>> Look("ada", datetime(2026, 11, 2, tzinfo=UTC)).by
-    'ada'
-    """
-
-    by: str
-    at: datetime
-
-
 @immutable
 class Request(Encodable, frozen=True, omit_defaults=True):
     """Describes a call that waits: what would run, why it asks, what people may say, and what was said so far.
@@ -108,7 +64,8 @@ class Request(Encodable, frozen=True, omit_defaults=True):
     until a time that may have passed. Where its requester is to confirm it, `waits_for` says whether the requester or
     the others are waited for, and `confirmed` is what the requester said. `shape` is equal for requests of the same
     tool with the same arguments. `looked` says who has had it on the screen, and since when. `withdrawn` says who
-    withdrew a vote on it, as it is asked now, and when.
+    withdrew a vote on it, as it is asked now, and when. Of an approval chain, `step` of `steps` is due, on `terms`, and
+    `met` are the steps before it; who is in `not_for` voted in them. Both numbers are 0 where it has no steps.
 
     A request of kind "review" is about a call that was let run, and changes nothing of it: `reviews` says why it is
     looked at, `former` is the decision that let the call run, and who is in `not_for` decided it and is not asked.
@@ -160,11 +117,19 @@ class Request(Encodable, frozen=True, omit_defaults=True):
     reviews: Literal["", "glass", "sample"] = ""
     not_for: tuple[str, ...] = ()
     withdrawn: tuple[Vote, ...] = ()
+    step: int = 0
+    steps: int = 0
+    met: tuple[MetStep, ...] = ()
 
     @property
     def terms_now(self) -> Approval | None:
         """Return the terms of the step that is due, where it takes two of them."""
         return None if self.terms is None else self.terms.at_step(confirmed=self.waits_for != "requester")
+
+    @property
+    def every_step(self) -> tuple[Approval, ...]:
+        """Return the terms of each step of an approval chain, met or not; its terms, where it has no steps."""
+        return (*(step.terms for step in self.met), *(() if self.terms is None else self.terms.in_turn))
 
     def claimed_by(self, now: int) -> str:
         """Return who has claimed it at a time in milliseconds, "" where it is unclaimed."""
@@ -218,6 +183,7 @@ def request_of(run: Run, call: Call) -> Request:
         confirmed=None if call.confirmed is None else _vote(call, call.confirmed.by or "", call.confirmed),
         looked=tuple([Look(by, moment(at)) for by, at in call.looks.items()]),
         withdrawn=tuple([_vote(call, made.by or "", made) for made in call.withdrawn]),
+        **(_in_chain(call) if call.met or (call.terms is not None and call.terms.then is not None) else {}),
     )
 
 
@@ -263,6 +229,16 @@ def waiting_calls(run: Run) -> list[Call]:
     return sorted(run.groups["wait"].values(), key=lambda call: place_of(call.id))
 
 
+def _in_chain(call: Call) -> dict[str, Any]:
+    """Return which step of an approval chain is due, how those before it were met, and who voted in them."""
+    said = [(step, [(vote.by or "", vote) for vote in step.votes]) for step in call.met]
+    met = [MetStep(step.terms.alone, tuple(_vote(call, by, vote) for by, vote in votes)) for step, votes in said]
+    voters = [vote.decider for _, votes in said for _, vote in votes if vote.decider is not None]
+    left = 0 if call.terms is None else len(call.terms.in_turn)
+    names = dict.fromkeys(name for who in voters for name in (who.id, who.acting_for) if name)
+    return {"step": len(met) + 1, "steps": len(met) + left, "met": tuple(met), "not_for": tuple(names)}
+
+
 def _waits_for(run: Run, call: Call) -> Literal["", "requester", "others"]:
     if call.terms is None or not call.terms.confirm:
         return ""
@@ -275,9 +251,11 @@ def _verdicts(run: Run, call: Call) -> tuple[Word, ...]:
     if in_two_steps(call):
         answered = confirmed(run, call) and not made.elsewhere
         return tuple(word for word in words if word != "edit" and (answered or word != "answer"))
-    if call.state != "asked" or not (made.fixed or made.elsewhere):
+    chain = in_chain(call)
+    if call.state != "asked" or not (made.fixed or made.elsewhere or chain):
         return words
-    without = {"edit": made.fixed, "answer": made.elsewhere}
+    early = chain and call.terms is not None and call.terms.then is not None
+    without = {"edit": made.fixed or chain, "answer": made.elsewhere or early}
     return tuple(word for word in words if not without.get(word, False))
 
 

@@ -16,12 +16,14 @@ from msgspec.structs import replace
 from . import events as ev
 from .beside_events import ReviewWhy
 from .call_ids import is_below
+from .counted import Let, Owed, Taken
 from .digest import bound_words, canonical, keyed_digest
 from .empties import NONE, NOTHING_YET
 from .items import Item
 from .people import Decider
 from .policy import Approval
 from .preview import Preview
+from .records import StepMet
 from .states import FRAME_MOVES, RUN_MOVES, Phase, State, Status
 from .strict import parse
 from .usage import NOTHING, Counts
@@ -33,34 +35,6 @@ RESTORED = "StoreRestored"
 
 _PATIENT = ("in_doubt", "needs")
 _KINDS: dict[str, Kind] = {"in_doubt": "in_doubt", "needs": "external"}
-
-
-class Let(msgspec.Struct, frozen=True, gc=False):
-    """Records a call that was let run, or rejected; with a sign of -1, one that is known not to have run."""
-
-    call: str
-    agent: str
-    proposal: ev.Proposal
-    text: str
-    at: int
-    sign: int = 1
-
-
-class Taken(msgspec.Struct, frozen=True, gc=False):
-    """Holds what a call of another run counts for, since when, and under which claim on that run it was taken."""
-
-    at: int
-    amount: Fraction
-    epoch: int = 0
-
-
-class Owed(msgspec.Struct, frozen=True, gc=False):
-    """Names a call, by its arguments, the logs that still count it though it did not run, and those to tell of it."""
-
-    call: str
-    of: str
-    quotas: tuple[str, ...] = ()
-    watched: tuple[ev.Watch, ...] = ()
 
 
 class Call(msgspec.Struct):
@@ -107,6 +81,8 @@ class Call(msgspec.Struct):
     snoozes: dict[str, ev.CallMarked] = NONE  # who does not want to see it for a while, by person
     looks: dict[str, int] = NONE  # since when each person has had it on the screen
     withdrawn: tuple[ev.Decision, ...] = ()  # the withdrawals of votes on it, as it is asked now
+    met: tuple[StepMet, ...] = ()  # the steps of its chain that are met; `terms` are those of the one that is due
+    opened: int = 0  # how often it had been asked anew when that step opened
     review: float = 0.0  # the share of such calls that people look at afterwards
     giver: Decider | None = None  # who gave the grant that let it run last
 
@@ -381,6 +357,17 @@ def terms_now(run: Run, call: Call) -> Approval | None:
     """Return the terms on which a call waits now: where it takes two steps, those of the step that is due."""
     terms = call.terms
     return terms.at_step(confirmed=confirmed(run, call)) if terms is not None and terms.confirm else terms
+
+
+def stated_terms(call: Call) -> Approval | None:
+    """Return the terms on which a call was asked: of a chain all steps, whichever is due."""
+    return call.met[0].terms if call.met else call.terms
+
+
+def in_chain(call: Call) -> bool:
+    """Return whether a request is one of several steps, of which one is due."""
+    more = call.met != () or (call.terms is not None and call.terms.then is not None)
+    return call.state in ("asked", "in_doubt") and more
 
 
 def let_by(call: Call) -> ev.Decision | None:

@@ -9,9 +9,9 @@ import hmac
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable, Sequence
 
+from ..core.durations import milliseconds
 from ..core.errors import NotAllowed, UserError
 from ..core.people import Decider, plain_text
-from ..core.policy import milliseconds
 from ..journal.base import Store
 from . import credentials, decide, subjects
 from . import events as ev

@@ -92,16 +92,16 @@ def may_hear(directory: Directory, person: Person, request: Request | None, now:
 def _may_decide(directory: Directory, person: str, request: Request, now: int) -> bool:
     """Return whether somebody may decide a request once they are logged in and, where that is asked, have signed.
 
-    Of a request in two steps it is the one that is due.
+    Of a request in several steps it is the one that is due, and nobody who voted in an earlier one.
     """
     terms, requester = request.terms_now, request.requester
-    bare = None if terms is None else msgspec.structs.replace(terms, signed=False, step_up=False)
+    bare = None if terms is None else terms.unsigned
     who = directory.decider(person, now, "authenticated", bare, requester)
     if who is None:
         return False
     if request.kind == "review":
         return not kept_from_review(request.terms, request.not_for, who, requester)
-    return not barred(bare, who, requester)
+    return not barred(bare, who, requester) and not who.is_any_of(request.not_for)
 
 
 def wishes_of(person: Person) -> dict[str, Any]:

@@ -7,13 +7,14 @@ journal, and has the keys that seal it, still cannot turn a person's key.
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 
 from msgspec.structs import replace
 
 from ..core.challenge import decision_challenge, key_challenge
 from ..core.digest import same
 from ..core.errors import BadJson, UserError
+from ..core.gate.combined_terms import escalated_from
 from ..core.people import Decider, Proof, ProofRefused, barred, voices
 from ..core.policy import Approval
 from ..core.records import Decision
@@ -111,12 +112,12 @@ def unsigned(
     decisions were judged.
     """
     trusted = trusted_keys(directory, tenant, roots)
-    asked = (request_id(run, call.id), call.revision)
     made = let_by(call)
     signed = list[Decider]()
 
-    def wrong(decision: Decision, due: Sequence[Approval | None]) -> str:
+    def wrong(decision: Decision, due: Sequence[Approval | None], call: Call = call) -> str:
         who = decision.decider
+        asked = (request_id(run, call.id), call.revision)
         try:
             check_decision(directory, tenant, asked, decision, trusted=trusted)
             _check_bound(run, call, decision)
@@ -129,6 +130,8 @@ def unsigned(
             return "the terms let nobody break the glass"
         return next(filter(None, (barred(each, who, run.requester, decision.proof) for each in due)), "")
 
+    if call.met or any(each.then is not None for each in terms):
+        return _chain_unsigned(run, call, terms, wrong)
     for decision in letting(call):
         due = [each.behind_glass() if decision.broke_glass else each.at_step(confirmed=True) for each in terms]
         if why := wrong(decision, due):
@@ -142,6 +145,33 @@ def unsigned(
     wanted = _needed(call, terms)
     if voices(signed) < wanted:
         return f"it takes the signatures of {wanted}, and {voices(signed)} signed"
+    return ""
+
+
+def _chain_unsigned(run: Run, call: Call, terms: Sequence[Approval], wrong: Callable[..., str]) -> str:
+    """Return why an approval chain is not met by signatures; each step is by votes that name it, in their order."""
+    made = let_by(call)
+    last = list(letting(call))
+    if made is not None and made.broke_glass:
+        glass = [each.behind_glass() for each in terms]
+        return next(filter(None, (wrong(decision, glass) for decision in last)), "")
+    met = [(replace(call, asks=step.asks, terms=step.terms), list(step.votes)) for step in call.met]
+
+    def is_met(due: Approval, asked: Call, votes: list[Decision]) -> bool:
+        on = None if asked.terms is None else asked.terms.alone
+        due = on if on is not None and escalated_from(due, on) else due
+        if due.needs_proof:
+            sure = [vote for vote in votes if not wrong(vote, [due], asked)]
+        else:
+            sure = [vote for vote in votes if not barred(due, vote.decider, run.requester)]
+        return bool(sure) and voices(vote.decider for vote in sure) >= _needed(asked, [due])
+
+    fact = made is not None and made.verdict in _ALONE  # what became of a call is said in whichever step is due
+    for each in terms:
+        steps = iter([*met, (call, last)])
+        found = [any(is_met(due, *step) for step in steps) for due in each.in_turn]
+        if not all(found) and not (fact and any(is_met(due, call, last) for due in each.in_turn)):
+            return f"step {found.index(False) + 1} of its approval chain is not met by valid signatures"
     return ""
 
 

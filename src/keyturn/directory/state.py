@@ -305,7 +305,7 @@ class Directory:
         if found.kind == "machine":
             return replace_strength(own)
         if terms is not None:  # whether it is signed is seen where it is said
-            terms = msgspec.structs.replace(terms, signed=False, step_up=False)
+            terms = terms.unsigned
         if terms is None or not barred(terms, own, requester):
             return own
         for each in self.lent_to(name, now):

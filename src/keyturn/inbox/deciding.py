@@ -12,10 +12,10 @@ from typing import Any, Literal, Unpack, cast
 
 from ..core import commands as cm
 from ..core.beside_events import ReviewWord
+from ..core.durations import milliseconds
 from ..core.errors import KeyturnError, NotPending, UserError
 from ..core.gate.reviews import reviewed_call
 from ..core.gate.words import decided_before
-from ..core.policy import milliseconds
 from ..core.preview import REDACTED, Preview, redact
 from ..core.records import Word
 from ..core.request import Request, review_of

@@ -28,10 +28,11 @@ from ..core.call_ids import ROOT
 from ..core.codec import Log
 from ..core.decide import step
 from ..core.digest import canonical
+from ..core.durations import milliseconds
 from ..core.errors import StorageError, UserError
 from ..core.immutable import immutable
 from ..core.items import Item
-from ..core.policy import Approval, Verdict, milliseconds
+from ..core.policy import Approval, Verdict
 from ..core.preview import Preview
 from ..core.seal import Keys
 from ..core.settable import Sealed

@@ -12,8 +12,8 @@ from collections.abc import Callable, Iterable, Mapping
 from datetime import date, timedelta
 from typing import Any, cast
 
+from ..core.durations import milliseconds
 from ..core.errors import UserError
-from ..core.policy import milliseconds
 from ..core.settable import Sealed
 from ..directory.people import People
 from ..journal import opened
@@ -29,7 +29,7 @@ _FLOOR = "2s"
 _LONGEST = 3_660
 _DECIDED = ("approve", "edit", "reject", "answer", "ran", "did_not_run", "retry", "asked_back")
 _VOTE = "vote "
-_BESIDE = ("read", "look", "void", "right", "wrong", "drill_passed", "drill_failed")
+_BESIDE = ("read", "look", "void", "step", "right", "wrong", "drill_passed", "drill_failed")
 _EPOCH = date(1970, 1, 1)
 
 

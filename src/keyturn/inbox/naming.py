@@ -5,10 +5,10 @@ from __future__ import annotations
 from datetime import datetime
 from typing import NamedTuple, TypedDict, cast
 
+from ..core.durations import milliseconds
 from ..core.encodable import in_milliseconds
 from ..core.errors import KeyturnError, UserError
 from ..core.people import Decider, Proof, decider
-from ..core.policy import milliseconds
 from ..core.request import Request
 from ..directory.login import Login
 from ..engine.views.items import ToolApprovalItem

@@ -125,6 +125,9 @@ class RequestStore:
             before = log.run.decided.get(row.call)
             if before is not None and before.digest == shown.digest:  # said before, and asked again since
                 return log, msgspec.structs.replace(waiting, digest=before.digest, verdicts=(before.verdict,))
+            for step in call.met:  # said in an earlier step, which it met
+                if step.votes[-1].digest == shown.digest:
+                    return log, msgspec.structs.replace(waiting, digest=shown.digest, terms=step.terms, waits_for="")
             raise Conflict("the request is no longer the one that was shown; look at it again")
         return log, waiting
 
@@ -141,36 +144,36 @@ class RequestStore:
         row = await self.row(shown.id)
         ends = [] if written.changes is None else written.changes.closed
         end = next((end for end in ends if end.id == shown.id), None)
-        return row if end is None or row.state != "open" else row.ended(end)
+        return row if end is None or end.state == "void" or row.state != "open" else row.ended(end)
 
     async def _lapsed(self, run: Run, name: str) -> tuple[str, ...]:
         """Return whose votes on a call do not count any more, since they could not cast them now."""
         call = run.calls.get(name)
         votes = {} if call is None else call.votes
         terms = None if call is None else terms_now(run, call)
-        due = [] if terms is None else [msgspec.structs.replace(terms, signed=False, step_up=False)]
-        left: list[str] = []
-        for by, vote in votes.items():
-            who = vote.decider
-            if who is not None and who.place is not None and await self.people.lapsed(who, due, run.requester):
-                left.append(by)
-        return tuple(left)
+        due = [] if terms is None else [terms.unsigned]
+        return tuple([by for by, vote in votes.items() if await self._is_lapsed(vote, due, run)])
+
+    async def _is_lapsed(self, vote: ev.Decision, due: Sequence[Approval], run: Run) -> bool:
+        """Return whether a person of the directory could not cast a vote now."""
+        who = vote.decider
+        return who is not None and who.place is not None and bool(await self.people.lapsed(who, due, run.requester))
 
     async def _check_confirmed(self, run: Run, decision: ev.Decision) -> None:
-        """Refuse to let a call run beside the confirmation of a person who could not give it now."""
+        """Refuse to let a call run beside a confirmation, or an earlier step's vote, that could not be given now."""
         call = run.calls.get(decision.call)
-        sure = None if call is None or not in_two_steps(call) or not confirmed(run, call) else call.confirmed
-        who = None if sure is None else sure.decider
-        if call is None or call.terms is None or who is None or who.place is None:
+        if call is None or call.terms is None or decision.verdict == "reject" or decision.broke_glass:
             return
-        if decision.verdict == "reject" or decision.broke_glass:
-            return
-        first = msgspec.structs.replace(call.terms.at_step(confirmed=False), signed=False, step_up=False)
-        if await self.people.lapsed(who, [first], run.requester):
-            raise NotAllowed(
-                f"{who.id} confirmed this call, and could not confirm it now: reject it, so that it can be requested "
-                f"again"
-            )
+        earlier = [(vote, step.terms.alone) for step in call.met for vote in step.votes]
+        if call.confirmed is not None and in_two_steps(call) and confirmed(run, call):
+            earlier.append((call.confirmed, call.terms.at_step(confirmed=False)))
+        for vote, terms in earlier:
+            if await self._is_lapsed(vote, [terms.unsigned], run):
+                did, do = ("confirmed", "confirm") if terms.confirm else ("approved", "approve")
+                raise NotAllowed(
+                    f"{vote.by} {did} this call, and could not {do} it now: reject it, so that it can be requested "
+                    f"again"
+                )
 
     async def _check_proof(self, run: Run, said: decisions.MadeDecision) -> None:
         """Verify a signature before anything is recorded; a worker does so once more before it starts a call."""
@@ -180,6 +183,8 @@ class RequestStore:
             return
         if said.grant is not None:
             raise UserError("a signature is for one call: sign the decision without a grant")
+        for step in call.met:  # said in an earlier step, and sent again
+            call = msgspec.structs.replace(call, asks=step.asks) if step.votes[-1].digest == decision.digest else call
         await self.people.check_proof((request_id(run, call.id), call.revision), decision)
 
     async def checked(

@@ -12,8 +12,8 @@ from typing import Any, TypedDict, Unpack
 from ..core import events as ev
 from ..core.challenge import decision_challenge
 from ..core.digest import bound_words, canonical, digest, same
+from ..core.durations import milliseconds
 from ..core.errors import BadJson, NotAllowed
-from ..core.policy import milliseconds
 from ..core.records import Word
 from ..core.request import Request
 from ..core.strict import parse

@@ -59,7 +59,7 @@ def _entry_rows(entry: ListEntry, now: int, width: int, *, on: bool) -> Iterator
     tool = cut(escape(row.tool, keep=""), width - 4)
     yield [bar, (_STYLES.get(row.mark, "quiet"), f"{sign} "), (told, tool)]
     left = entry.gone or _left(row.deadline, now)
-    votes = f" {row.votes}" if row.votes else ""
+    votes = "".join(f" {each}" for each in (row.step, row.votes) if each)
     lead = f"  {left}{votes} " if left or votes else "  "
     late = row.deadline is not None and row.deadline - now < _LATE and not entry.gone
     path = escape(row.path, keep="")

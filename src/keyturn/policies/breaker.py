@@ -11,10 +11,11 @@ from dataclasses import dataclass
 from fractions import Fraction
 from typing import cast, get_args
 
+from ..core.durations import milliseconds
 from ..core.encodable import moment
 from ..core.errors import UserError
 from ..core.immutable import immutable
-from ..core.policy import CallView, Past, Share, Trouble, milliseconds
+from ..core.policy import CallView, Past, Share, Trouble
 from .limits import About, Whose, check_count, check_reach, named_count, stretch
 
 EVERY: tuple[Trouble, ...] = ("rejected", "denied", "failed")

@@ -12,11 +12,12 @@ from dataclasses import dataclass
 from difflib import get_close_matches
 from typing import Any, Literal, TypeAlias, TypedDict, Unpack, cast, get_args
 
+from ..core.durations import milliseconds
 from ..core.errors import UserError
 from ..core.events import GrantTerms
 from ..core.immutable import immutable
 from ..core.people import Decider
-from ..core.policy import check_share, milliseconds
+from ..core.policy import check_share
 from ..core.predicates.comparisons import OF_MEMBERS, comparisons
 from ..core.predicates.members import MISSING, at
 from ..core.predicates.predicate import Where, check_where

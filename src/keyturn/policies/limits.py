@@ -12,9 +12,10 @@ from fractions import Fraction
 from typing import Literal, Protocol, TypeAlias, cast, get_args
 
 from ..core.digest import digest
+from ..core.durations import milliseconds
 from ..core.errors import UserError
 from ..core.immutable import immutable
-from ..core.policy import CallView, Past, Share, milliseconds
+from ..core.policy import CallView, Past, Share
 from ..core.predicates.predicate import number_at
 
 Whose: TypeAlias = Literal["run", "session", "requester", "agent", "tenant"]

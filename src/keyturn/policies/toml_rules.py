@@ -32,6 +32,7 @@ _RULE_KEYS = (
     *("action", "tool", "agent", "kind", "where", "risk", "read_only"),
     *("over", "reason", "approval", "stop", "review"),
 )
+_TERM_KEYS = tuple(name for name in Approval.__struct_fields__ if name != "then")  # a file says it by steps
 _LIMITS: dict[str, tuple[Callable[..., Limit], str, tuple[str, ...]]] = {
     "calls": (Calls, "most", ("per", "of", "name")),
     "budget": (Budget, "argument", ("most", "per", "of", "name")),
@@ -84,13 +85,21 @@ def _rule(data: object, number: int) -> Rule:
     if "action" not in known:
         raise Misplaced("action is missing; it is allow, ask or deny", number)
     if "approval" in known:
-        terms = _known(known["approval"], Approval.__struct_fields__, number, "approval")
-        known["approval"] = _made(number, "approval", lambda: Approval(**terms))
+        known["approval"] = _terms(known["approval"], number)
     if "over" in known:
         known["over"] = _limit(known["over"], number)
     if "where" in known:
         known["where"] = _made(number, "where", lambda: _where(known["where"]))
     return _made(number, "", lambda: Rule(**known))
+
+
+def _terms(data: object, number: int) -> Approval:
+    """Read the terms of an approval; those of a chain are a list of such tables."""
+    terms = _known(data, _TERM_KEYS, number, "approval")
+    steps: object = terms.get("steps")
+    if isinstance(steps, list):
+        terms["steps"] = [_terms(step, number) for step in cast("list[object]", steps)]
+    return _made(number, "approval", lambda: Approval(**terms))
 
 
 def _where(data: object) -> dict[str, Any]:
@@ -176,7 +185,8 @@ def _of_rule(rule: Rule) -> dict[str, Any]:
     if rule.over is not None:
         made["over"] = _of_limit(rule.over)
     if rule.approval is not None:
-        made["approval"] = msgspec.to_builtins(rule.approval)
+        steps = [msgspec.to_builtins(step) for step in rule.approval.in_turn]
+        made["approval"] = {"steps": steps} if len(steps) > 1 else steps[0]
     return made
 
 

@@ -9,8 +9,6 @@ from collections.abc import Iterator
 from datetime import UTC, tzinfo
 from typing import Any, Literal, NamedTuple, cast
 
-import msgspec
-
 from ..core.errors import Conflict, KeyturnError
 from ..core.gate.reviews import kept_from_review
 from ..core.people import Decider, barred, kept_out
@@ -61,6 +59,7 @@ class ListRow(NamedTuple):
     left: str
     late: bool
     deadline: int | None
+    step: str
     votes: str
     claimed: str
     state: str
@@ -82,6 +81,7 @@ def row_of(row: RequestRow, now: int) -> ListRow:
         "" if left is None else span(left),
         left is not None and left < 600_000,
         row.expires_at,
+        step_words(shown),
         progress(shown),
         shown.claimed_by(now),
         row.state,
@@ -160,9 +160,16 @@ def progress(request: Request) -> str:
     return f"{approvals(request)} of {terms.quorum}"
 
 
+def step_words(request: Request) -> str:
+    """Return which step of an approval chain is due; "" where a request has no steps."""
+    return f"step {request.step} of {request.steps}" if request.steps else ""
+
+
 def vote_of(request: Request) -> str:
     """Word the newest vote on a request that is open still, by how many of how many there are now."""
     terms = request.terms_now or Approval()
+    if not request.votes and request.met:
+        return f"step {len(request.met)} approved"
     if not request.votes:
         return "confirmed" if request.confirmed is not None else "nothing yet"
     newest = max(request.votes, key=lambda vote: vote.at)
@@ -200,28 +207,43 @@ def standing(row: RequestRow, who: Decider, *, may: bool) -> Standing:
         why = kept_from_review(shown.terms, shown.not_for, who, shown.requester)
         return Standing((), f"You cannot review it: {why}.") if why else Standing(tuple(shown.verdicts))
     terms = shown.terms_now
-    bare = None if terms is None else _unsigned(terms)
-    why = barred(bare, who, shown.requester)
+    bare = None if terms is None else terms.unsigned
+    why = _voted_earlier(shown, who) or barred(bare, who, shown.requester)
     voted = next((vote.verdict for vote in shown.votes if vote.by in (who.id, who.acting_for)), "")
     behind = None if shown.terms is None or shown.terms.break_glass is None else shown.terms.behind_glass()
-    glass = behind is not None and bool(why) and not barred(_unsigned(behind), who, shown.requester)
+    glass = behind is not None and bool(why) and not barred(behind.unsigned, who, shown.requester)
     if why:
-        out = kept_out(shown.terms, who, shown.requester)
+        out = _voted_earlier(shown, who) or kept_out(shown.terms, who, shown.requester)
         signs = glass and behind is not None and behind.needs_proof
         own = has_vote(shown, who.id)
-        return Standing((), f"You cannot decide it: {out or why}.", voted, glass, signs, own)
+        cannot = _opens_later(shown, who) or f"You cannot decide it: {out or why}."
+        return Standing((), cannot, voted, glass, signs, own)
     signs = terms is not None and terms.needs_proof
     return Standing(tuple(shown.verdicts), voted=voted, glass=False, signs=signs, withdraws=has_vote(shown, who.id))
 
 
+def _voted_earlier(shown: Request, who: Decider) -> str:
+    return "you voted in an earlier step of its approval chain" if who.is_any_of(shown.not_for) else ""
+
+
+def _opens_later(shown: Request, who: Decider) -> str:
+    """Return that a later step of an approval chain is somebody's, who cannot decide the one that is due."""
+    later = () if shown.terms is None or who.is_any_of(shown.not_for) else shown.terms.in_turn[1:]
+    for number, step in enumerate(later, shown.step + 1):
+        if not kept_out(step, who, shown.requester):
+            return f"You can decide step {number} of {shown.steps}, once the steps before it are approved."
+    return ""
+
+
+def said_so_far(shown: Request) -> list[Vote]:
+    """Return the votes on a request, after those of earlier steps and the requester's confirmation."""
+    sure = [] if shown.confirmed is None else [shown.confirmed]
+    return [*(vote for step in shown.met for vote in step.votes), *sure, *shown.votes]
+
+
 def has_vote(shown: Request, person: str) -> bool:
     """Return whether somebody has a vote on an open request that they can withdraw, or confirmed it."""
-    said = [*shown.votes, *([] if shown.confirmed is None else [shown.confirmed])]
-    return any(vote.by == person for vote in said)
-
-
-def _unsigned(terms: Approval) -> Approval:
-    return msgspec.structs.replace(terms, signed=False, step_up=False)
+    return any(vote.by == person for vote in said_so_far(shown))
 
 
 class Looking(NamedTuple):
@@ -276,10 +298,13 @@ def _facts(row: RequestRow, shown: Request, now: int, zone: tzinfo) -> Iterator[
     for name, doubt in doubtful_names([row.agent.rsplit("/", 1)[-1], row.tool], given):
         yield Fact("beware", name, doubt, "warn")
     terms = shown.terms
-    yield Fact("who decides", "", deciders_of(terms, confirmed=shown.waits_for == "others"))
+    who = deciders_of(None if terms is None else terms.alone, confirmed=shown.waits_for == "others")
+    yield Fact("who decides", "", f"{step_words(shown)}: {who}" if shown.steps else who)
+    for step in () if terms is None else terms.in_turn[1:]:
+        yield Fact("then", "", deciders_of(step))
     if shown.requester:
         yield Fact("requester", shown.requester)
-    for term in () if terms is None else terms_of(terms):
+    for term in () if terms is None else terms_of(terms.alone):
         if term.about not in DECIDERS and term.about != "expiry":  # which has its time below
             yield Fact(term.about, "", term.text)
     if row.expires_at is not None:
@@ -328,16 +353,16 @@ class Voted(NamedTuple):
 
 def votes_of(shown: Request, now: int, zone: tzinfo = UTC) -> list[Voted]:
     """Return who voted already."""
-    said: list[Vote] = [*([shown.confirmed] if shown.confirmed is not None else []), *shown.votes]
+    steps = {vote: number for number, step in enumerate(shown.met, 1) for vote in map(id, step.votes)}
     return [
         Voted(
             each.by,
-            STATES.get(each.verdict, each.verdict),
+            STATES.get(each.verdict, each.verdict) + (f", step {steps[id(each)]}" if id(each) in steps else ""),
             span(now - in_ms(each.at)),
             stamp(in_ms(each.at), zone),
             each.note or "",
         )
-        for each in said
+        for each in said_so_far(shown)
     ]
 
 

@@ -26,6 +26,10 @@ class EditedArguments(NamedTuple):
     after: str
 
 
+#: Why a call asks anew from the first step of its approval chain.
+_FROM_FIRST = ("restored", "forked", "terms")
+
+
 class _Call:
     """Tracks one call: what was proposed, its terms and votes, and whether it was decided."""
 
@@ -35,6 +39,7 @@ class _Call:
         self.name = proposal.name
         self.decided = False
         self.terms: Approval | None = None
+        self.stated: Approval | None = None
         self.votes: dict[str, str] = {}
 
 
@@ -88,12 +93,16 @@ class CallHistory:
     def _moved(self, call: _Call, event: object) -> None:
         self._rechecks = isinstance(event, ev.CallScreened) and call.decided
         if isinstance(event, ev.CallScreened):
-            call.terms = call.terms if call.decided else event.terms
+            call.terms = call.stated = call.terms if call.decided else event.terms
             return
         call.votes = {}
         if isinstance(event, ev.CallVoided):
             call.text = call.text if event.proposal.args is None else event.proposal.args
+        if isinstance(event, ev.CallLost) or (isinstance(event, ev.CallAskedAgain) and event.why in _FROM_FIRST):
+            call.terms = call.stated
         if isinstance(event, ev.CallAskedAgain) and event.terms is not None:
+            if event.why == "terms" or (event.why == "escalate" and call.terms == call.stated):
+                call.stated = event.terms
             call.terms = event.terms
         call.decided = call.decided and not isinstance(event, ev.CallVoided | ev.CallNeeds)
 
@@ -105,6 +114,14 @@ class CallHistory:
         """Return the name of the tool of a call, also once the run forgot the call; None where it is not known."""
         known = self._calls.get(call)
         return None if known is None else known.name
+
+    def step(self, call: str) -> tuple[int, int]:
+        """Return which step of a call's approval chain is due, and of how many; (1, 1) where it has no steps."""
+        known = self._calls.get(call)
+        if known is None or known.stated is None or known.terms is None:
+            return 1, 1
+        whole = len(known.stated.in_turn)
+        return whole - len(known.terms.in_turn) + 1, whole
 
     def edit(self, made: ev.Decision) -> EditedArguments | None:
         """Return what a decision made of the arguments; None where it changed nothing."""

@@ -20,6 +20,7 @@ from ..render.escape import clip, escape, quote
 from ..render.one_row import first_arguments
 from ..render.verdicts import STATES, VERDICTS, rechecked, verdict_of
 from .call_history import CallHistory
+from .trail import confirmed_words
 
 _TEXT = 200  # characters of what somebody said
 _ARGUMENTS = 120
@@ -130,7 +131,9 @@ def _voted(seen: _Seen, event: ev.VoteCast) -> Iterator[str]:
     words = (
         f"had a decision that was replaced: {STATES[verdict_of(made)]}" if event.replaced else seen.history.vote(made)
     )
-    yield _decision(seen, made, "is confirmed" if made.confirms else words if event.replaced else f"has {words}")
+    if made.confirms and not event.replaced:
+        words = f"is {confirmed_words(seen.history.step(made.call))}"
+    yield _decision(seen, made, words if event.replaced or made.confirms else f"has {words}")
 
 
 _AGAIN = {
@@ -139,11 +142,13 @@ _AGAIN = {
     "restored": "its store was restored from a copy",
     "forked": "its run is a fork of another",
     "terms": "the policy requires more",
+    "step": "step {} of {} of its approval chain is due",
 }
 
 
 def _asked_again(seen: _Seen, event: ev.CallAskedAgain) -> Iterator[str]:
-    yield f"{_of(seen, event.call)} is requested again: {_AGAIN[event.why]}{_because(event.reason)}"
+    why = _AGAIN[event.why].format(*seen.history.step(event.call))
+    yield f"{_of(seen, event.call)} is requested again: {why}{_because(event.reason)}"
 
 
 def _marked(seen: _Seen, event: ev.CallMarked) -> Iterator[str]:

@@ -11,7 +11,7 @@ from ..journal.rows import RequestRow
 from ..render.escape import quote
 from ..render.plural import plural
 from ..render.verdicts import STATES
-from .asking import approvals
+from .asking import approvals, said_so_far, step_words
 from .clock import span
 from .terms import people_of
 from .trail import TrailMark
@@ -88,12 +88,15 @@ def recorded(
 
 def own_vote(request: Request, person: str) -> Vote | None:
     """Return the vote of a person on a request, or their confirmation of it."""
-    said = [*request.votes, *([] if request.confirmed is None else [request.confirmed])]
-    return next((vote for vote in said if vote.by == person), None)
+    return next((vote for vote in reversed(said_so_far(request)) if vote.by == person), None)
 
 
 def _voted(request: Request, own: Vote, people: Sequence[str]) -> Recorded:
     terms = request.terms_now or Approval()
+    for number, step in enumerate(request.met, 1):
+        if own in step.votes:
+            did = "confirmed" if step.terms.confirm else "approved"
+            return Recorded(f"You {did} step {number} of {request.steps}.", still_needed(request, people), "vote")
     if request.confirmed is not None and own is request.confirmed:
         return Recorded("You confirmed this call.", still_needed(request, people), "vote")
     if own.verdict == "reject":
@@ -101,6 +104,7 @@ def _voted(request: Request, own: Vote, people: Sequence[str]) -> Recorded:
         then = f"{_count(left, 'more rejection')} from {people_of(terms)} would end it for everyone."
         return Recorded(f"You rejected ({terms.deny_quorum - left} of {terms.deny_quorum}).", then, "vote")
     count = f"{approvals(request)} of {terms.quorum}"
+    count = f"{step_words(request)}, {count}" if request.steps else count
     did = "You approved with other arguments" if own.verdict == "edit" else "You approved"
     return Recorded(f"{did} ({count}).", still_needed(request, people), "vote")
 
@@ -140,11 +144,13 @@ def still_needed(request: Request, people: Sequence[str] = ()) -> str:
     'One approval from any signed-in user is needed: gus, hana.'
     """
     left = missing(request)
+    first = f"{step_words(request).capitalize()}: " if request.steps else ""
     if request.waits_for == "requester" and request.requester:
-        return f"{quote(request.requester)} has to confirm it."
+        return f"{first}{quote(request.requester)} has to confirm it."
     count = _count(left, "more approval" if request.votes else "approval")
+    count = count[:1].lower() + count[1:] if first else count
     verb = "is" if left == 1 else "are"
-    return f"{count} from {people_of(request.terms_now or Approval())} {verb} needed{_names(people)}."
+    return f"{first}{count} from {people_of(request.terms_now or Approval())} {verb} needed{_names(people)}."
 
 
 def overrules(request: Request) -> str:

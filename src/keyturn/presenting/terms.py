@@ -5,13 +5,14 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Literal, NamedTuple
 
-from ..core.policy import Approval, milliseconds
+from ..core.durations import milliseconds
+from ..core.policy import Approval
 from ..render.escape import quote
 from .clock import span
 
-About = Literal["confirm", "people", "deny", "proof", "emergency", "look", "reason", "expiry", "execution"]
+About = Literal["confirm", "people", "deny", "proof", "emergency", "look", "reason", "expiry", "execution", "then"]
 #: What says who may decide, and how many; the rest says when and how.
-DECIDERS: frozenset[About] = frozenset({"confirm", "people", "deny", "proof"})
+DECIDERS: frozenset[About] = frozenset({"confirm", "people", "deny", "proof", "then"})
 
 
 class Term(NamedTuple):
@@ -26,7 +27,7 @@ class Term(NamedTuple):
 
 
 def terms_of(terms: Approval, *, confirmed: bool = False) -> Iterator[Term]:
-    """Return the terms of an approval; none for terms that limit nothing.
+    """Return the terms of an approval, those of each later step as one; none for terms that limit nothing.
 
     >>> [each.text for each in terms_of(Approval(role="ops", not_requester=True, expires="4h"))]
     ['approval from role "ops", not the requester', 'rejected after 4 h without a decision']
@@ -50,6 +51,8 @@ def terms_of(terms: Approval, *, confirmed: bool = False) -> Iterator[Term]:
         yield Term("expiry", f"{at_expiry(terms)} after {span(terms.expires_ms)} without a decision")
     if terms.execute_by_ms is not None:
         yield Term("execution", f"an approval is valid for {span(terms.execute_by_ms)}")
+    for step in terms.in_turn[1:]:
+        yield Term("then", f"then {'; '.join(each.text for each in terms_of(step))}")
 
 
 def deciders_of(terms: Approval | None, *, confirmed: bool = False) -> str:

@@ -82,8 +82,23 @@ def _decided(at: _At, event: ev.CallDecided) -> TrailMark:
 
 def _voted(at: _At, event: ev.VoteCast) -> TrailMark:
     said = event.decision
-    word = "confirmed" if said.confirms else at.history.vote(said)
+    word = at.history.vote(said) if not said.confirms else confirmed_words(at.history.step(said.call))
     return at.mark(f"replaced: {STATES[verdict_of(said)]}" if event.replaced else word, said.by, said.note)
+
+
+def confirmed_words(step: tuple[int, int]) -> str:
+    """Word a vote after which others decide: it meets a step of an approval chain, or confirms a call.
+
+    >>> confirmed_words((1, 2)), confirmed_words((1, 1))
+    ('approved step 1 of 2', 'confirmed')
+    """
+    number, steps = step
+    return f"approved step {number} of {steps}" if steps > 1 else "confirmed"
+
+
+def _asked_again(at: _At, event: ev.CallAskedAgain) -> TrailMark:
+    number, steps = at.history.step(event.call)
+    return at.mark(f"step {number} of {steps} requested" if event.why == "step" else "asked again", text=event.reason)
 
 
 def _vote_withdrawn(at: _At, event: ev.VoteWithdrawn) -> TrailMark:
@@ -129,7 +144,7 @@ _TOLD: dict[type[Any], Callable[[_At, Any], TrailMark]] = {
     ev.VoteWithdrawn: _vote_withdrawn,
     ev.DrillEnded: _drilled,
     ev.CallScreened: _screened,
-    ev.CallAskedAgain: lambda at, event: at.mark("asked again", text=event.reason),
+    ev.CallAskedAgain: _asked_again,
     ApprovalWithdrawn: lambda at, event: at.mark("approval withdrawn", event.decider.id, event.note),
     CallMarked: _marked,
     CallLooked: lambda at, event: at.mark("viewed", event.decider.id),

@@ -9,9 +9,9 @@ from ipaddress import ip_network
 from typing import Any
 from urllib.parse import urlsplit
 
+from ..core.durations import milliseconds
 from ..core.errors import UserError
 from ..core.gate.words import UNDO_MS
-from ..core.policy import milliseconds
 
 _SHORTEST_MS = 600_000  # a proof that is good once is remembered as long as its login
 _LONGEST_MS = 30 * 86_400_000

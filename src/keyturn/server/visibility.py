@@ -58,7 +58,9 @@ class Sight:
         if row.state == "damaged":
             return False
         shown = row.request
-        return shown.requester == self.visitor.id or self.may_decide(shown) or self._may_break_glass(shown)
+        if shown.requester == self.visitor.id or self.may_decide(shown) or self._may_break_glass(shown):
+            return True
+        return bool(shown.steps) and any(self._may(each, shown.requester) for each in shown.every_step)
 
     def may_decide(self, request: Request) -> bool:
         """Return whether they may decide a request, a signature aside."""
@@ -67,14 +69,18 @@ class Sight:
 
     def must_decide(self, request: Request) -> None:
         """Refuse whoever may not decide a request, before anything that they sent is compared with it."""
-        if not (self.may_decide(request) or self._may_break_glass(request)):
+        voted = request.kind != "review" and self.visitor.id in request.not_for  # they can withdraw it
+        if not (voted or self.may_decide(request) or self._may_break_glass(request)):
             raise NotAllowed(f"you cannot decide this request of {request.tool!r}: its terms name others")
 
     def _may_break_glass(self, request: Request) -> bool:
         """Return whether they may approve a request alone in an emergency."""
         terms = None if request.terms is None or request.kind == "review" else request.terms.behind_glass()
-        who = None if terms is None else self._decider(terms, request.requester)
-        return who is not None and not kept_out(terms, who, request.requester)
+        return terms is not None and self._may(terms, request.requester)
+
+    def _may(self, terms: Approval, requester: str | None) -> bool:
+        who = self._decider(terms, requester)
+        return who is not None and not kept_out(terms, who, requester)
 
     def _decider(self, terms: Approval | None, requester: str | None) -> Decider | None:
         if self.visitor.person.kind == "machine":

@@ -12,14 +12,13 @@ import json
 import time
 from typing import Literal, NamedTuple
 
-from msgspec.structs import replace
 from starlette.requests import HTTPConnection, Request
 from starlette.responses import Response
 
 from ..application.app import App
+from ..core.durations import milliseconds
 from ..core.errors import KeyturnError, NotAllowed
 from ..core.people import barred
-from ..core.policy import milliseconds
 from ..directory.credentials import first_set_up
 from ..directory.events import BY_HOST, BY_PROVIDER
 from ..directory.login import Login
@@ -224,10 +223,10 @@ def still_asked(visitor: Visitor, row: RequestRow, now: int) -> list[str]:
     """Return who can still approve an open request, by name: whoever may, and did not."""
     shown, directory = row.request, visitor.directory
     terms = shown.terms_now
-    said = {vote.by for vote in shown.votes}
+    said = {vote.by for vote in shown.votes} | {*shown.not_for}
     if row.state != "open" or terms is None or not said:
         return []
-    due = replace(terms, signed=False, step_up=False)
+    due = terms.unsigned
     found = (directory.decider(name, now, "authenticated", terms, shown.requester) for name in sorted(directory.people))
     able = (who for who in found if who is not None and not barred(due, who, shown.requester))
     return [who.id for who in able if not said & {who.id, who.principal} and directory.people[who.id].kind == "person"]

@@ -7,7 +7,7 @@ from ...core.people import Decider
 from ..calls import WAITING, AuditedCall, Broken, need
 from ..deciders import behind_glass, outside, two_steps
 from ..run import AuditedRun
-from . import steps
+from . import chains, steps
 from .grants import GRANT
 
 _LONGEST_MS = 31 * 24 * 3_600_000
@@ -84,7 +84,8 @@ def vote_withdrawn(audited: AuditedRun, event: ev.VoteWithdrawn) -> None:
     need(own, "I1", f"a withdrawal on call {call.id} is on another run's, or on another asking of it")
     sure, name = call.confirmed, made.by or ""
     confirms = sure is not None and sure.by == name
-    vote = sure if confirms else call.votes.get(name)
+    earlier = chains.withdrawn(audited, call, name)
+    vote = earlier or (sure if confirms else call.votes.get(name))
     who, voter = made.decider, None if vote is None else vote.decider
     if vote is None or who is None or made.verdict != "withdraw" or made.via != "person":
         raise Broken("I1", f"a vote on call {call.id} was withdrawn that was never cast, or by somebody else")
@@ -97,7 +98,7 @@ def vote_withdrawn(audited: AuditedRun, event: ev.VoteWithdrawn) -> None:
     call.withdrawn = (*call.withdrawn, made)
     if confirms:
         call.confirmed, call.votes = None, {}
-    else:
+    elif earlier is None:
         del call.votes[name]
 
 
@@ -117,7 +118,7 @@ def _let_it_run(audited: AuditedRun, call: AuditedCall, who: Decider) -> bool:
     made = call.decision
     name = call.let_by.removeprefix(GRANT) if made is None else made.grant or ""
     given = audited.grants.get(name)
-    words = [vote.decider for vote in call.votes.values()]
+    words = [vote.decider for votes in (call.votes, *(each for _, each in call.met)) for vote in votes.values()]
     words += [None if made is None else made.decider, None if given is None else given.decider]
     sure = [one.id for one in words if one is not None and one.strength != "claimed"]
     return who.strength != "claimed" and who.id in sure

@@ -64,6 +64,6 @@ def own_lines(audited: AuditedRun) -> None:
     if audited.bound_to != audited.run or audited.forked_in or origin["at"] != audited.line - 1:
         return
     for call in audited.calls.values():  # as earlier versions forked, which bound the votes they copied to the fork
-        kept = call.votes or call.looks or call.confirmed is not None or call.claim is not None or call.snoozes
+        kept = call.votes or call.met or call.looks or call.confirmed or call.claim or call.snoozes
         carried = call.place in WAITING and kept
         need(not carried, "I1", f"what was said of call {call.id} in another run was carried over into a fork")

@@ -6,12 +6,11 @@ It asks the code that folds and decides nothing, and raises `Broken` at the firs
 from __future__ import annotations
 
 from ...core import events as ev
-from ...core.policy import BY_BREAKER, Approval
+from ...core.policy import BY_BREAKER
 from ..calls import WAITING, AuditedCall, Broken, need
 from ..deciders import (
     behind_glass,
     hasty,
-    is_escalation,
     lacks_reason,
     objection,
     quorum,
@@ -20,7 +19,7 @@ from ..deciders import (
     voices,
 )
 from ..run import AuditedRun
-from . import frames, grants, quotas, reviews, steps
+from . import chains, frames, grants, quotas, reviews, steps
 from .grants import GRANT
 
 _MAY = {
@@ -28,7 +27,6 @@ _MAY = {
     "doubt": {"ran": "dead", "did_not_run": "dead", "retry": "ready"},
     "asking": {"answer": "ready", "reject": "ready"},
 }
-_AGAIN = ("ask_again", "escalate", "restored", "forked", "terms")
 _SCREENED = {"allow": "ready", "ask": "asked", "deny": "dead"}
 _NO_START = {
     "new": ("I1", "without a verdict or a decision"),
@@ -70,7 +68,7 @@ def screened(audited: AuditedRun, event: ev.CallScreened) -> None:
     if event.action == "allow":
         _allowed(audited, event, call)
     call.place = _SCREENED[event.action]
-    call.terms = event.terms
+    call.terms, call.met = event.terms, []
     call.asked_at = event.at
     call.reason = event.reason
     call.preview = event.preview
@@ -120,6 +118,9 @@ def voted(audited: AuditedRun, event: ev.VoteCast) -> None:
     check(audited, call, made)
     _check_edit(audited, call, made)
     call.drop_lapsed(event)
+    if made.confirms and not two_steps(call.terms):
+        chains.voted(audited, call, made)
+        return
     if made.confirms:
         first = two_steps(call.terms) and made.verdict == "approve" and not steps.confirmed(audited, call)
         need(first, "I1", f"call {call.id} was confirmed, and its terms ask for no confirmation now")
@@ -245,49 +246,6 @@ def _check_edit(audited: AuditedRun, call: AuditedCall, made: ev.Decision) -> No
     need(bound, "I4", f"the edit of call {call.id} is bound to other arguments than it names")
 
 
-# Time ----------------------------------------------------------------------------------------------------------
-
-
-def asked_again(audited: AuditedRun, event: ev.CallAskedAgain) -> None:
-    """Check that a call asks again with a reason."""
-    call = audited.at(event.call)
-    may = {"restored": WAITING, "terms": ("doubt",)}.get(event.why, ("asked",))
-    need(call.place in may, "I3", f"call {call.id} was asked about again while it was {call.place}")
-    need(event.at == audited.now, "I8", f"call {call.id} asks again with another time than that of its line")
-    need(event.why in _AGAIN, "I7", f"call {call.id} was asked about again for an unknown reason")
-    terms = call.terms or Approval()
-    if event.why == "escalate":
-        need(terms.on_expiry == "escalate", "I1", f"call {call.id} was escalated, and its terms do not say so")
-        exact = is_escalation(terms, event.terms)
-        need(exact, "I1", f"call {call.id} was escalated to other terms than it was to be")
-    elif event.why != "terms":
-        need(event.terms is None, "I1", f"call {call.id} asks again on other terms, and was not escalated")
-    if event.why == "ask_again":
-        more = terms.on_expiry == "ask_again" and call.asks + 1 < terms.max_asks
-        need(more, "I6", f"call {call.id} was asked about again more often than its terms say")
-    if event.why == "restored":
-        audited.restoring = True
-    elif event.why == "forked":
-        audited.forking = True
-        need(not event.reason, "I8", f"call {call.id} asks again for another reason than it was asked about")
-    elif event.why == "terms":
-        fresh = call.renewed_in == audited.line
-        need(fresh, "I8", f"call {call.id} asks again on other terms, and was not put in doubt just before")
-    else:
-        need(not event.reason, "I8", f"call {call.id} asks again for another reason than it was asked about")
-        need(steps.ran_out(audited, call), "I6", f"call {call.id} was asked about again before its time had run out")
-    call.asks += 1
-    call.asked_at = event.at
-    call.warned = False
-    call.unmark()
-    call.votes = {}
-    call.terms = call.terms if event.terms is None else event.terms
-    call.reason = event.reason or call.reason
-    call.renewed = event.nonce or call.renewed
-    call.renewed_in = audited.line
-    call.revoked = True
-
-
 # The effect ----------------------------------------------------------------------------------------------------
 
 
@@ -375,6 +333,7 @@ def lost(audited: AuditedRun, event: ev.CallLost) -> None:
     call.asks += 1
     call.recheck = False
     call.unmark()
+    call.from_first_step()
     call.votes = {}
 
 

@@ -6,7 +6,7 @@ from ...core import events as ev
 from ...core.policy import Approval
 from ...core.predicates.predicate import holds, may_hold
 from ..calls import AuditedCall, Broken, need, value_of
-from ..deciders import objection, of_step, outside, quorum, two_steps
+from ..deciders import chain_of, objection, of_step, outside, quorum, two_steps
 from ..run import AuditedRun
 from . import reviews
 
@@ -119,13 +119,17 @@ def uncovered(audited: AuditedRun, grant: ev.GrantTerms, call: AuditedCall, term
         return "was borrowed for another call"
     if ended := _ended(audited, grant):
         return ended
-    if quorum(terms, grant.verdict) > 1:
+    every = chain_of(terms)
+    alone = [each for each in every if quorum(each, grant.verdict) == 1]
+    if not alone:
         return "is of one person, where the call takes several"
+    if grant.verdict == "approve" and (call.met or len(every) > 1):
+        return "is of one person, where the call takes several steps"
     if two_steps(terms) and grant.verdict == "approve":
         return "is of one person, where the call takes its requester and others"
     if terms is not None and terms.min_look is not None and grant.verdict == "approve":
         return "looks at nothing, where who approves has to look"
-    steps = [of_step(terms, confirmed=False), of_step(terms, confirmed=True)]
+    steps = [of_step(each, confirmed=confirmed) for each in alone for confirmed in (False, True)]
     if all(objection(step, grant.decider, audited.requester) for step in steps):
         return "was given by somebody who could not have decided the call"
     # An approval covers what it surely means; "never again" holds where nobody can tell, too.

@@ -5,10 +5,13 @@ from __future__ import annotations
 from ...core import events as ev
 from ...core.policy import Approval
 from ...core.records import BY_GRANT
-from ..calls import AuditedCall, need
-from ..deciders import of_step, two_steps
+from ..calls import WAITING, AuditedCall, need
+from ..deciders import is_escalation, of_step, two_steps
 from ..run import AuditedRun
 from ..voices import one_voice
+from . import chains
+
+_AGAIN = ("ask_again", "escalate", "restored", "forked", "terms", "step")
 
 
 def check_steps(audited: AuditedRun, call: AuditedCall, made: ev.Decision) -> None:
@@ -16,11 +19,13 @@ def check_steps(audited: AuditedRun, call: AuditedCall, made: ev.Decision) -> No
     second = made.verdict in ("reject", "expire") or made.broke_glass or confirmed(audited, call)
     need(second or not two_steps(call.terms), "I1", f"call {call.id} was decided before its requester confirmed it")
     need(not made.confirms, "I1", f"call {call.id} was decided by a confirmation")
+    chains.check_last(call, made)
 
 
 def check_way(audited: AuditedRun, call: AuditedCall, made: ev.Decision) -> None:
     """Check what is said in a way of its own: glass that is broken, a question to the agent, a vote cast anew."""
     after_own(call, made)
+    chains.check(call, made)
     asked = call.place == "asked" and made.via == "person"
     alone = asked and made.verdict == "approve" and made.note
     need(alone or not made.broke_glass, "I1", f"the glass was broken for call {call.id} otherwise than it may be")
@@ -80,8 +85,14 @@ def check_expiry(audited: AuditedRun, call: AuditedCall) -> None:
     """Check that a request runs out in its time, and only where nobody is to be asked once more."""
     need(ran_out(audited, call), "I6", f"call {call.id} expired before its time")
     terms = call.terms or Approval()
-    more = terms.on_expiry == "escalate" or (terms.on_expiry == "ask_again" and call.asks + 1 < terms.max_asks)
+    more = terms.on_expiry == "escalate" or (
+        terms.on_expiry == "ask_again" and call.asks - call.opened + 1 < terms.max_asks
+    )
     need(not more, "I6", f"call {call.id} expired where its terms say that somebody is asked once more")
+
+
+def _once_more(call: AuditedCall, terms: Approval) -> bool:
+    return terms.on_expiry == "ask_again" and call.asks - call.opened + 1 < terms.max_asks
 
 
 def warned(audited: AuditedRun, event: ev.ExpiryNear) -> None:
@@ -92,3 +103,47 @@ def warned(audited: AuditedRun, event: ev.ExpiryNear) -> None:
     in_time = due is not None and audited.now >= due and not ran_out(audited, call)
     need(in_time, "I8", f"call {call.id} was said to run out soon at the wrong time")
     call.warned = True
+
+
+def asked_again(audited: AuditedRun, event: ev.CallAskedAgain) -> None:
+    """Check that a call asks again with a reason."""
+    call = audited.at(event.call)
+    may = {"restored": WAITING, "terms": ("doubt",), "step": ("asked", "doubt")}.get(event.why, ("asked",))
+    need(call.place in may, "I3", f"call {call.id} was asked about again while it was {call.place}")
+    need(event.at == audited.now, "I8", f"call {call.id} asks again with another time than that of its line")
+    need(event.why in _AGAIN, "I7", f"call {call.id} was asked about again for an unknown reason")
+    terms = call.terms or Approval()
+    if event.why == "escalate":
+        need(terms.on_expiry == "escalate", "I1", f"call {call.id} was escalated, and its terms do not say so")
+        exact = is_escalation(terms, event.terms)
+        need(exact, "I1", f"call {call.id} was escalated to other terms than it was to be")
+    elif event.why not in ("terms", "step"):
+        need(event.terms is None, "I1", f"call {call.id} asks again on other terms, and was not escalated")
+    if event.why == "ask_again":
+        need(_once_more(call, terms), "I6", f"call {call.id} was asked about again more often than its terms say")
+    if event.why == "step":
+        chains.opened(audited, event)
+    elif event.why == "restored":
+        audited.restoring = True
+    elif event.why == "forked":
+        audited.forking = True
+        need(not event.reason, "I8", f"call {call.id} asks again for another reason than it was asked about")
+    elif event.why == "terms":
+        fresh = call.renewed_in == audited.line
+        need(fresh, "I8", f"call {call.id} asks again on other terms, and was not put in doubt just before")
+    else:
+        need(not event.reason, "I8", f"call {call.id} asks again for another reason than it was asked about")
+        need(ran_out(audited, call), "I6", f"call {call.id} was asked about again before its time had run out")
+    call.asks += 1
+    call.asked_at = event.at
+    call.warned = False
+    call.unmark()
+    call.votes = {}
+    if event.why in ("restored", "forked", "terms"):
+        call.from_first_step()
+    call.opened = call.asks if event.why == "step" else call.opened
+    call.terms = call.terms if event.terms is None else event.terms
+    call.reason = event.reason or call.reason
+    call.renewed = event.nonce or call.renewed
+    call.renewed_in = audited.line
+    call.revoked = True

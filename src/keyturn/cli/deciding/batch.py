@@ -21,6 +21,7 @@ from ...core.policy import Approval
 from ...inbox.naming import Outcome
 from ...inbox.personal import Details, PersonalInbox
 from ...journal.rows import RequestRow
+from ...presenting.asking import step_words
 from ...render.escape import escape, quote
 from ..finding import SHORT, find_request
 from ..with_journal import Told
@@ -94,6 +95,8 @@ def _parts(row: RequestRow) -> Iterator[str]:
     if request.requester is not None:
         yield f"for {quote(request.requester)}"
     yield f"requested on {request.asked_at:%Y-%m-%d %H:%M:%SZ}"
+    if request.steps:
+        yield f"in {step_words(request)}"
     needed = (request.terms or Approval()).quorum
     if needed > 1:
         yield f"with {len(request.votes)} of {needed} approvals"
@@ -148,7 +151,9 @@ def _row(verb: Verb, outcome: Outcome, by: str) -> str:
     about = f"{escape(row.tool, keep='')} of {quote(row.agent)}, request {name}"
     if row.state == "open":
         needed = (row.request.terms or Approval()).quorum
-        return f"recorded, more approvals are required: {about}, {len(row.request.votes)} of {needed} approvals"
+        votes = f"{len(row.request.votes)} of {needed} approvals"
+        steps = f", {step_words(row.request)}" if row.request.steps else ""
+        return f"recorded, more approvals are required: {about}{steps}, {votes}"
     return f"{told_of(row.state) or verb.done}: {about}, by {by}"
 
 

@@ -49,6 +49,9 @@ def draw_request(
     _draw_terms(screen, request)
     if not named:
         return
+    for number, step in enumerate(request.met, 1):
+        for vote in step.votes:
+            screen.label("voted", f"step {number}: {_vote(vote)}")
     for vote in request.votes:
         screen.label("voted", _vote(vote))
     screen.say("Requested on {:%Y-%m-%d} at {:%H:%M:%S} UTC.", request.asked_at, request.asked_at)
@@ -85,8 +88,12 @@ def _verb(request: Request) -> str:
 
 def _draw_terms(screen: Terminal, request: Request) -> None:
     """Draw who may decide and how many must, then the other terms, with the options that they require."""
-    terms = request.terms or Approval()
+    terms = (request.terms or Approval()).alone
+    if request.steps:
+        screen.label("step", f"{request.step} of {request.steps}")
     screen.label("who decides", deciders_of(terms, confirmed=request.waits_for == "others"))
+    for step in () if request.terms is None else request.terms.in_turn[1:]:
+        screen.label("then", deciders_of(step))
     for term in terms_of(terms):
         if term.about not in DECIDERS:
             screen.label(term.about, term.text + _option(terms, term))

@@ -13,9 +13,9 @@ from ...application.app import App
 from ...audit.decisions.entry import AuditEntry
 from ...audit.service import Audit
 from ...core.codec import Log
+from ...core.durations import milliseconds
 from ...core.encodable import moment
 from ...core.errors import UserError
-from ...core.policy import milliseconds
 from ...core.states import OVER
 from ...directory import events as ev
 from ...directory.login import DECIDE

@@ -6,12 +6,16 @@ terms have no combination, and the call must not be asked on half of them.
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from math import inf
 from typing import Any
 
+from msgspec.structs import replace
+
+from ..approval import Reason
+from ..durations import milliseconds
 from ..errors import UserError
-from ..policy import Approval, Reason, milliseconds
+from ..policy import Approval
 
 #: Why a call is denied about which two policies ask different people.
 NOT_COMBINED = "the policies ask different people about this call, and one decision cannot meet both sets of terms"
@@ -33,15 +37,18 @@ def combined(outer: Approval, inner: Approval) -> Approval | None:
     """Return terms that meet both, or None where no such terms can be stated.
 
     The request expires as the shorter of the two says. It escalates only where the other one would let the same people
-    decide.
+    decide. Of a chain and other terms that name people, those are met in the last step that can meet them, else in one
+    of their own after the others; two chains are one after the other.
 
     >>> combined(Approval(expires="4h"), Approval(role="ops", quorum=2))
     Approval(role='ops', users=(), quorum=2, deny_quorum=1, not_requester=False, reason='optional', expires='4h', \
 on_expiry='reject', max_asks=3, warn_before=None, escalate_to=(), execute_by=None, step_up=False, signed=False, \
-confirm=False, break_glass=None, min_look=None)
+confirm=False, break_glass=None, min_look=None, steps=None, then=None)
     >>> combined(Approval(role="ops"), Approval(role="finance")) is None
     True
     """
+    if outer.then is not None or inner.then is not None:
+        return _chained(outer, inner)
     both = (outer, inner)
     people = _people(outer, inner)
     if people is None:
@@ -64,6 +71,35 @@ confirm=False, break_glass=None, min_look=None)
         )
     except UserError:  # a quorum that these people cannot reach, say
         return None
+
+
+def _chained(outer: Approval, inner: Approval) -> Approval | None:
+    """Return a chain that meets both, of which one is a chain at least."""
+    if outer == inner:
+        return outer
+    try:
+        if outer.then is None or inner.then is None:
+            chain, other = (inner, outer) if outer.then is None else (outer, inner)
+            steps = _beside_steps(chain.in_turn, other)
+        else:
+            steps = [*outer.in_turn, *inner.in_turn]
+        glass = {step.break_glass for step in steps}
+        shared: dict[str, Any] = {"break_glass": glass.pop() if len(glass) == 1 else None, "execute_by": None}
+        last = replace(steps[-1], **shared | {"execute_by": _shortest(step.execute_by for step in steps)})
+        return Approval(steps=(*(replace(step, **shared) for step in steps[:-1]), last))
+    except UserError:
+        return None
+
+
+def _beside_steps(steps: Sequence[Approval], other: Approval) -> list[Approval]:
+    """Return the steps of a chain that meet other terms as well: in each of them, in the last that can, or after."""
+    met = [combined(step, other) for step in steps]
+    if not other.needs_people and None not in met:
+        return [step for step in met if step is not None]
+    for place, step in reversed(list(enumerate(met))):
+        if step is not None and not step.in_two_steps:
+            return [*steps[:place], step, *steps[place + 1 :]]
+    return [*steps, other]
 
 
 def _people(outer: Approval, inner: Approval) -> dict[str, Any] | None:

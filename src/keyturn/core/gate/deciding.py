@@ -2,17 +2,21 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+
+from msgspec.structs import replace
+
 from .. import events as ev
 from ..digest import same
 from ..errors import Conflict, Expired, NotAllowed, NotPending
 from ..people import barred, same_voice, voices
 from ..policy import Approval
-from ..records import RUNS
-from ..run import Call, Run, call_digest, confirmed, edit_digest, let_by, ran_out, terms_now
+from ..records import RUNS, StepMet
+from ..run import Call, Run, call_digest, confirmed, edit_digest, let_by, ran_out, stated_terms, terms_now
 from ..states import WAITING
 from .combined_terms import escalated_from
 from .opening import OPENING, open_run
-from .words import check_words, confirmed_by, decided_before, lacks_reason, needed, say_alike
+from .words import check_words, decided_before, lacks_reason, needed, say_alike, voted_earlier
 
 # What decides without being a person, each where it stands in this file and the engine.
 NO_PERSON = ("grant", "clock", "probe")
@@ -25,6 +29,10 @@ def repeated(run: Run, decision: ev.Decision) -> bool:
     sure = call.confirmed if call is not None and call.state == "asked" and confirmed(run, call) else None
     if sure is not None and sure.decider == decision.decider and say_alike(sure, decision):
         return True
+    if call is not None and call.met:
+        earlier = [vote for step in call.met for vote in step.votes if vote.decider == decision.decider]
+        if any(say_alike(vote, decision) for vote in earlier):
+            return True
     if before is None or not say_alike(before, decision):
         return False
     return call is None or call.state not in WAITING or (before.decider, before.via) == (decision.decider, decision.via)
@@ -77,11 +85,10 @@ def _check_decider(run: Run, call: Call, decision: ev.Decision) -> None:
     if terms is None and decision.broke_glass:
         raise NotAllowed("the terms of this call allow no emergency override")
     why = barred(terms, decision.decider, run.requester, decision.proof)
-    if not why and confirmed_by(run, call, decision.decider):
-        why = "it requires an approver other than the one who confirmed it"
+    why = why or voted_earlier(run, call, decision.decider)
     if why:
         raise NotAllowed(f"this call cannot be decided by {decision.by or 'an unnamed approver'}: {why}")
-    why = unlooked(call, terms, decision)
+    why = unlooked(call.looks, terms, decision)
     if why:
         raise NotAllowed(f"this call cannot be approved yet by {decision.by or 'an unnamed approver'}: {why}")
 
@@ -91,29 +98,42 @@ def meets(run: Run, call: Call, terms: Approval | None) -> bool:
     decision = let_by(call)
     if decision is None:  # it was allowed, and a check of its tool found that it did not run: nobody was ever asked
         return False
-    if terms is None or terms == call.terms or escalated_from(terms, call.terms):
+    if terms is None or terms == stated_terms(call) or (not call.met and escalated_from(terms, call.terms)):
         return True
     if decision.broke_glass:
         glass = terms.behind_glass()
         known = glass is not None and not barred(glass, decision.decider, run.requester, decision.proof)
-        return known and not unlooked(call, terms, decision)
+        return known and not unlooked(call.looks, terms, decision)
+    steps = iter([*call.met, _last_step(run, call, decision)])  # those of a chain are met in their order
+    return all(any(_meets(run, call, each, step) for step in steps) for each in terms.in_turn)
+
+
+def _last_step(run: Run, call: Call, decision: ev.Decision) -> StepMet:
+    """Return how the last step of a call was met, or its only one: by its decision and the votes for the same."""
+    who = run.grants[decision.grant].decider if decision.grant in run.grants else decision.decider
+    votes = agreeing(run, call, decision) | {decision.by or "": replace(decision, decider=who)}
+    return StepMet(call.terms or Approval(), tuple(votes.values()), call.looks, call.asks)
+
+
+def _meets(run: Run, call: Call, terms: Approval, step: StepMet) -> bool:
+    """Return whether the votes that met a step meet other terms."""
+    if call.met and (terms == step.terms.alone or escalated_from(terms, step.terms.alone)):
+        return True
+    decision = step.votes[-1]
     sure = call.confirmed if terms.in_two_steps else None
     if terms.in_two_steps:
         first = terms.at_step(confirmed=False)
         if sure is None or barred(first, sure.decider, run.requester, sure.proof):
             return False
-        if unlooked(call, terms, sure):
+        if unlooked(step.looks, terms, sure):
             return False
         terms = terms.at_step(confirmed=True)
-    votes = agreeing(run, call, decision)
-    if any(unlooked(call, terms, said) for said in (decision, *votes.values())):
+    if any(unlooked(step.looks, terms, vote) for vote in step.votes):
         return False
-    who = run.grants[decision.grant].decider if decision.grant in run.grants else decision.decider
-    people = {vote.by: (vote.decider, vote.proof) for vote in votes.values()} | {decision.by: (who, decision.proof)}
-    known = not any(barred(terms, person, run.requester, proof) for person, proof in people.values())
-    known = known and (sure is None or not any(same_voice(sure.decider, person) for person, _ in people.values()))
+    known = not any(barred(terms, vote.decider, run.requester, vote.proof) for vote in step.votes)
+    known = known and (sure is None or not any(same_voice(sure.decider, vote.decider) for vote in step.votes))
     reasoned = call.state == "supplied" or not lacks_reason(terms, decision)
-    enough = voices(person for person, _ in people.values()) >= needed(terms, decision.verdict)
+    enough = voices(vote.decider for vote in step.votes) >= needed(terms, decision.verdict)
     return known and reasoned and (call.state == "supplied" or enough)
 
 
@@ -145,13 +165,13 @@ def bound_as_decided(run: Run, call: Call) -> bool:
     return decision.runs == edit_digest(run, call, call.text, decision.basis)
 
 
-def unlooked(call: Call, terms: Approval | None, said: ev.Decision) -> str:
+def unlooked(looks: Mapping[str, int], terms: Approval | None, said: ev.Decision) -> str:
     """Return why a word comes too soon to let a call run; "" where it does not."""
     floor = None if terms is None else terms.min_look_ms
     if floor is None or said.verdict not in RUNS:
         return ""
     who = said.decider
-    since = None if who is None or who.strength == "claimed" else call.looks.get(who.id)
+    since = None if who is None or who.strength == "claimed" else looks.get(who.id)
     if since is None:
         return (
             "it requires a signed-in approver who viewed the request first, and no view is recorded; show it, call "

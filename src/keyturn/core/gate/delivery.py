@@ -13,7 +13,7 @@ from .. import commands as cm
 from .. import events as ev
 from ..errors import Conflict
 from ..people import voices
-from ..run import Call, Run, confirmed, edit_digest, terms_now
+from ..run import Call, Run, call_digest, confirmed, edit_digest, terms_now
 from .deciding import NO_PERSON, agreeing, check_decision, repeated
 from .grants import as_given, cover_waiting
 from .opening import Events, go_on, open_run
@@ -57,8 +57,11 @@ def _delivered(run: Run, c: cm.Deliver) -> Events:
         if decision.call in first:
             yield ev.VoteCast(replace(decision, at=min(decision.at or run.now, run.now)), replaced=True)
     for decision in fresh:
+        call = run.calls[decision.call]
+        if call.met and decision.digest != call_digest(run, call):
+            continue  # another of this delivery met the step that it is of
         if not repeated(run, decision):  # else it says what another of this delivery has settled
-            yield from _decided(run, run.calls[decision.call], decision, c.lapsed)
+            yield from _decided(run, call, decision, c.lapsed)
     for grant in granted:
         if grant.id not in run.grant_uses:
             yield ev.GrantGiven(grant)
@@ -87,6 +90,10 @@ def _decided(run: Run, call: Call, decision: ev.Decision, left: tuple[str, ...])
         before = votes.get(by)  # one that went stale is cast anew
         if before is None or not say_alike(before, decision) or before.basis != decision.basis:
             yield ev.VoteCast(decision, lapsed=lapsed)
+        return
+    if terms is not None and terms.then is not None and not alone and decision.verdict in ("approve", "retry"):
+        yield ev.VoteCast(replace(decision, confirms=True), lapsed=lapsed)
+        yield ev.CallAskedAgain(call.id, "step", run.now, terms.then)
         return
     if call.state != "asked" and call.decision is not None and call.decision.args is not None:
         edit = call.decision

@@ -9,7 +9,7 @@ from __future__ import annotations
 from .. import commands as cm
 from .. import events as ev
 from ..records import BY_GRANT
-from ..run import Call, Run, call_digest, let_by, ran_out
+from ..run import Call, Run, call_digest, let_by, ran_out, stated_terms
 from ..states import OVER
 from .claiming import lapsed
 from .opening import Events
@@ -29,7 +29,7 @@ def tick(run: Run, _c: cm.Tick) -> Events:
     yield from lapsed(run)
     for call in list(run.groups["run"].values()):
         if stale(run, call):
-            yield from void(run, call, _STALE, call.terms)
+            yield from void(run, call, _STALE, stated_terms(call))
 
 
 def _waited(run: Run, call: Call) -> Events:
@@ -41,7 +41,7 @@ def _waited(run: Run, call: Call) -> Events:
         return
     if terms.on_expiry == "escalate":
         yield ev.CallAskedAgain(call.id, "escalate", run.now, terms.escalated())
-    elif terms.on_expiry == "ask_again" and call.asks + 1 < terms.max_asks:
+    elif terms.on_expiry == "ask_again" and call.asks - call.opened + 1 < terms.max_asks:
         yield ev.CallAskedAgain(call.id, "ask_again", run.now)
     else:
         yield ev.CallDecided(ev.Decision(call.id, "expire", call_digest(run, call), run.now, via="clock"))

@@ -9,7 +9,7 @@ from ..errors import NotAllowed, UserError
 from ..people import barred, plain_text
 from ..policy import Approval, check_share
 from ..predicates.predicate import check_where, holds, may_hold
-from ..run import Call, Run, call_digest, confirmed, ran_out
+from ..run import Call, Run, call_digest, confirmed, in_chain, ran_out
 from .deciding import NO_PERSON, repeated
 from .lending import is_about
 from .opening import Events
@@ -26,15 +26,15 @@ def grant_for(run: Run, call: Call, terms: Approval | None) -> ev.GrantTerms | N
 
 def covers(run: Run, grant: ev.GrantTerms, call: Call, terms: Approval | None) -> bool:
     """Return whether a standing decision covers a call: one whose giver could decide this very call alone."""
-    if not is_about(run, grant, call.agent, call.proposal) or needed(terms, grant.verdict) > 1:
+    if not is_about(run, grant, call.agent, call.proposal):
         return False
     if grant.call not in (None, call.id):
         return False
-    if terms is not None and (terms.in_two_steps or terms.min_look is not None) and grant.verdict == "approve":
+    if grant.verdict == "approve" and _takes_more(call, terms):
         return False
     said = call.confirmed is not None and confirmed(run, call)
-    due = None if terms is None else terms.at_step(confirmed=said)
-    if barred(due, grant.decider, run.requester):
+    due = [] if terms is None else [each for each in terms.in_turn if needed(each, grant.verdict) == 1]
+    if terms and all(barred(each.at_step(confirmed=said), grant.decider, run.requester) for each in due):
         return False
     spent = grant.uses is not None and run.grant_uses.get(grant.id, 0) >= grant.uses
     over = grant.expires_at is not None and run.now >= grant.expires_at
@@ -43,6 +43,13 @@ def covers(run: Run, grant: ev.GrantTerms, call: Call, terms: Approval | None) -
     # An approval covers what it surely means. "Never again" holds where nobody can tell, too.
     means = holds if grant.verdict == "approve" else may_hold
     return means(grant.where, call.params)
+
+
+def _takes_more(call: Call, terms: Approval | None) -> bool:
+    """Return whether an approval is more than the word of one person that was given before: steps, or a look."""
+    return bool(call.met) or (
+        terms is not None and (terms.in_two_steps or terms.then is not None or terms.min_look is not None)
+    )
 
 
 def by_grant(run: Run, call: Call, grant: ev.GrantTerms) -> Events:
@@ -88,8 +95,10 @@ def _goes_with(run: Run, grant: ev.GrantTerms, decision: ev.Decision) -> bool:
     call = run.calls.get(decision.call)
     if call is None or (call.agent, call.proposal.tool) != (grant.agent, grant.tool):
         return False
+    chain = in_chain(call) and decision.verdict != "reject"
     several = in_two_steps(call) and decision.verdict != "reject"
-    if call.state == "asked" and (several or decision.broke_glass or needed(call.terms, decision.verdict) > 1):
+    several = several or decision.broke_glass or needed(call.terms, decision.verdict) > 1
+    if chain or (call.state == "asked" and several):
         raise NotAllowed(
             "this call requires several approvers, and a standing decision is made by one; decide it alone"
         )

@@ -12,9 +12,10 @@ from ..encodable import moment
 from ..errors import Conflict, Expired, NotAllowed, NotPending, UserError
 from ..people import Decider, Proof, kept_out, plain_text
 from ..records import BY_GRANT
-from ..run import Call, Run, call_digest, ran_out
+from ..run import Call, Run, call_digest, ran_out, stated_terms
 from ..states import READY, WAITING
 from .deciding import check_not_withdrawn
+from .noting import step_of
 from .opening import Events, go_on, open_run, said_once
 from .verdicts import void
 from .words import decided_before
@@ -77,7 +78,11 @@ def withdraw(run: Run, c: cm.Withdraw) -> Events:
     if c.note is not None:
         plain_text(c.note, "a note")
     if call is not None and call.state in WAITING and own_vote(call, c.decider) is not None:
+        place = step_of(call, c.decider.id)
+        back = None if place is None else call.met[place].terms
         yield _vote_withdrawn(run, call, c)
+        if back is not None:
+            yield ev.CallAskedAgain(call.id, "step", run.now, back)
         yield from go_on(run)
         return
     if call is None or call.state not in READY:
@@ -87,8 +92,10 @@ def withdraw(run: Run, c: cm.Withdraw) -> Events:
 
 def own_vote(call: Call, who: Decider) -> ev.Decision | None:
     """Return the vote that somebody has on a request that waits, or their confirmation of it."""
-    sure = call.confirmed
-    return sure if sure is not None and sure.by == who.id else call.votes.get(who.id)
+    said = [call.confirmed, *call.votes.values()]
+    if call.state != "needs":  # what it asks now is asked on the word of all who let it run
+        said += [vote for step in call.met for vote in step.votes]
+    return next((vote for vote in said if vote is not None and vote.by == who.id), None)
 
 
 def withdrawal_of(run: Run, call: Call, who: Decider, note: str | None, proof: Proof | None) -> ev.Decision:
@@ -133,7 +140,7 @@ def _approval_withdrawn(run: Run, call: Call, c: cm.Withdraw) -> Events:
             raise NotAllowed(f"{c.decider.id} cannot withdraw this approval: {why}")
     yield ev.ApprovalWithdrawn(c.call, c.decider, c.note, c.once)
     said = f"{c.decider.id} withdrew the approval"
-    yield from void(run, call, f"{said}: {c.note}" if c.note else said, call.terms)
+    yield from void(run, call, f"{said}: {c.note}" if c.note else said, stated_terms(call))
     yield from go_on(run)
 
 
@@ -142,7 +149,8 @@ def _let_it_run(run: Run, call: Call, who: Decider, granted: str | None) -> bool
     decision = call.decision
     grant = granted if decision is None else decision.grant
     given = run.grants[grant].decider if grant in run.grants else None
-    words = [given, *([] if decision is None else [decision.decider]), *(vote.decider for vote in call.votes.values())]
+    votes = [*call.votes.values(), *(vote for step in call.met for vote in step.votes)]
+    words = [given, *([] if decision is None else [decision.decider]), *(vote.decider for vote in votes)]
     known = who.strength != "claimed"
     return known and any(one is not None and one.strength != "claimed" and one.id == who.id for one in words)
 

@@ -8,7 +8,9 @@ from .. import events as ev
 from ..digest import digest
 from ..empties import owned
 from ..moves import drop_below
-from ..run import Call, Review, Run, call_digest
+from ..records import StepMet
+from ..run import Call, Review, Run, call_digest, stated_terms
+from .deciding import agreeing
 
 
 def call_marked(run: Run, event: ev.CallMarked) -> None:
@@ -71,28 +73,46 @@ def unmarked(call: Call) -> None:
     call.withdrawn = ()
 
 
+def from_first_step(call: Call) -> None:
+    """Have an approval chain begin anew, on the terms of its first step."""
+    call.terms = stated_terms(call)
+    call.met = ()
+
+
 def without_lapsed(call: Call, event: ev.VoteCast | ev.CallDecided) -> None:
     """Drop the votes of those who could not have cast them by now."""
     if event.lapsed:
         call.votes = {by: vote for by, vote in call.votes.items() if by not in event.lapsed}
 
 
+def step_of(call: Call, by: str | None) -> int | None:
+    """Return which step of a chain somebody's vote met, from 0 on; None where they have none in one that is met."""
+    voted = (place for place, step in enumerate(call.met) if any(vote.by == by for vote in step.votes))
+    return next(voted, None)
+
+
 def vote_cast(run: Run, event: ev.VoteCast) -> None:
-    """Count a vote, or note the confirmation that comes before the votes of others; what was replaced counts not."""
+    """Count a vote, or note what comes before the votes of others: a confirmation, or that a step of a chain is met.
+
+    What was replaced counts not.
+    """
     if event.replaced:
         return
     call = run.calls[event.decision.call]
     if not _of_this_asking(run, call, event.decision.digest):
         return
     without_lapsed(call, event)
-    if event.decision.confirms:
+    if event.decision.confirms and call.terms is not None and call.terms.then is not None:
+        votes = {**agreeing(run, call, event.decision), event.decision.by or "": event.decision}
+        call.met = (*call.met, StepMet(call.terms, tuple(votes.values()), call.looks, call.asks))
+    elif event.decision.confirms:
         call.confirmed = event.decision
     else:
         call.votes = {**call.votes, event.decision.by or "": event.decision}
 
 
 def vote_withdrawn(run: Run, event: ev.VoteWithdrawn) -> None:
-    """Drop a vote; a confirmation goes with the votes that rested on it."""
+    """Drop a vote; a confirmation goes with the votes that rested on it, and a step of a chain with the later ones."""
     made = event.decision
     if event.once:
         owned(run, "named")[event.once] = digest(["withdraw", made.call, made.note])
@@ -100,6 +120,7 @@ def vote_withdrawn(run: Run, event: ev.VoteWithdrawn) -> None:
     if not _of_this_asking(run, call, made.digest):
         return
     call.withdrawn = (*call.withdrawn, made)
+    call.met = call.met[: step_of(call, made.by)]
     if call.confirmed is not None and call.confirmed.by == made.by:
         call.confirmed = None
         call.votes = {}

@@ -119,7 +119,7 @@ def kept_from_review(terms: Approval | None, deciders: tuple[str, ...], who: Dec
     """
     if who.strength == "claimed":
         return "it requires a signed-in user, and a name alone proves nothing"
-    if any(is_one_of(name, who.id, who.principal) for name in deciders):
+    if who.is_any_of(deciders):
         return "they approved it, and another user must review it"
     if who.requester or is_one_of(requester, who.id, who.acting_for):
         return "it requires a user other than the requester"

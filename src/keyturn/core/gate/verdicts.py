@@ -95,11 +95,15 @@ def lost_before(call: Call, why: str, preview: Preview | None = None) -> Events:
 
 
 def meets_now(run: Run, call: Call, terms: Approval) -> bool:
-    """Return whether what lets a call run meets terms that its tool states since it asked, time limits included."""
+    """Return whether what lets a call run meets terms that its tool states since it asked, time limits included.
+
+    Those of a chain are the limits of its last step, on which the call was let run.
+    """
     decision = let_by(call)
     if decision is None:
         grant = run.grants.get(call.by.removeprefix(BY_GRANT)) if call.by.startswith(BY_GRANT) else None
         return grant is not None and covers(run, grant, call, terms)
-    over = terms.expires_ms is not None and decision.at > call.asked_at + terms.expires_ms
-    old = terms.execute_by_ms is not None and run.now > decision.at + terms.execute_by_ms
+    last = terms.in_turn[-1]
+    over = last.expires_ms is not None and decision.at > call.asked_at + last.expires_ms
+    old = last.execute_by_ms is not None and run.now > decision.at + last.execute_by_ms
     return not old and not (over and decision.verdict in ("approve", "edit")) and meets(run, call, terms)

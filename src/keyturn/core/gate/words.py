@@ -9,7 +9,7 @@ from ..digest import canonical, same
 from ..errors import Conflict, UserError
 from ..people import Decider, plain_text, same_voice
 from ..policy import Approval
-from ..run import Call, Run, confirmed
+from ..run import Call, Run, confirmed, in_chain
 from ..strict import parse
 
 # The longest time for which a worker holds a call that was approved, so that the approval can be undone.
@@ -42,6 +42,10 @@ def check_words(run: Run, call: Call, decision: ev.Decision) -> None:
         raise UserError("the arguments of this call cannot be edited; approve or reject it as it is")
     if decision.verdict == "edit" and in_two_steps(call):
         raise UserError("a call that its requester confirms cannot be edited; reject it, or ask the agent")
+    if decision.verdict == "edit" and in_chain(call):
+        raise UserError("a call of an approval chain cannot be edited: each step approves the same call; reject it")
+    if decision.verdict == "answer" and in_chain(call) and call.terms is not None and call.terms.then is not None:
+        raise UserError("this call can be answered in the last step of its approval chain; approve or reject it")
     if decision.verdict == "answer" and in_two_steps(call) and not confirmed(run, call):
         raise UserError("the requester must confirm or reject this call first; others can answer it afterwards")
     if decision.verdict == "answer" and call.state == "asked" and call.proposal.elsewhere:
@@ -89,9 +93,14 @@ def in_two_steps(call: Call) -> bool:
     return call.state == "asked" and call.terms is not None and call.terms.in_two_steps
 
 
-def confirmed_by(run: Run, call: Call, who: Decider | None) -> bool:
-    """Return whether a request was confirmed by somebody, or in their name, and waits for others now."""
-    return in_two_steps(call) and confirmed(run, call) and same_voice(call.confirmed and call.confirmed.decider, who)
+def voted_earlier(run: Run, call: Call, who: Decider | None) -> str:
+    """Return why somebody, or who acts in their name, voted for a request already that waits for others now."""
+    if in_two_steps(call) and confirmed(run, call) and same_voice(call.confirmed and call.confirmed.decider, who):
+        return "it requires an approver other than the one who confirmed it"
+    met = () if call.state == "needs" else call.met
+    if met and any(same_voice(vote.decider, who) for step in met for vote in step.votes):
+        return "it requires an approver other than those of the earlier steps"
+    return ""
 
 
 def needed(terms: Approval | None, verdict: str) -> int:

@@ -17,7 +17,7 @@ from ...core.people import Decider
 from ...core.policy import Approval
 from ...core.preview import Preview
 from ...core.records import BY_GRANT
-from ...core.run import Call, Run
+from ...core.run import Call, Run, stated_terms
 from ...support.threads import all_busy
 from ...tools.base import Tool, tool_digest, tool_spec
 from ...tools.gates import always_asks
@@ -89,7 +89,7 @@ def outgrown(run: Run, call: Call, tool: Tool) -> bool:
         return own is not None or always_asks(tool)
     if call.decision is None and not call.by and always_asks(tool):  # a callable of the tool let it run
         return True
-    if own is None or own in (call.proposal.terms, call.terms) or call.state == "supplied":
+    if own is None or own in (call.proposal.terms, stated_terms(call)) or call.state == "supplied":
         return False
     if call.decision is None and not call.by.startswith(BY_GRANT):
         return (
@@ -100,17 +100,17 @@ def outgrown(run: Run, call: Call, tool: Tool) -> bool:
 
 def terms_of(call: Call, tool: Tool | None) -> list[Approval]:
     """Return the terms that hold for a call: those on which it asked, and its tool's own, whatever the log says."""
-    own = None if tool is None else tool.approval
-    if own is not None and escalated_from(own, call.terms):
+    own, asked = None if tool is None else tool.approval, stated_terms(call)
+    if own is not None and escalated_from(own, asked):
         own = None
-    if own is None and call.terms is None:
+    if own is None and asked is None:
         return []
-    return [terms for terms in dict.fromkeys((call.terms, own)) if terms is not None]
+    return [terms for terms in dict.fromkeys((asked, own)) if terms is not None]
 
 
 def takes_proof(terms: Iterable[Approval]) -> bool:
     """Return whether people must have signed what they decide of a call."""
-    return any(each.needs_proof for each in terms)
+    return any(each.takes_proof for each in terms)
 
 
 async def unsigned(drive: Drive, call: Call, terms: Sequence[Approval]) -> str:
@@ -153,8 +153,8 @@ def _granted_by(call: Call) -> Decider | None:
 
 def asked_otherwise(call: Call) -> bool:
     """Return whether people were asked on a policy's terms and not on the tool's own."""
-    own = call.proposal.terms
-    return own is not None and call.terms != own and not escalated_from(own, call.terms)
+    own, asked = call.proposal.terms, stated_terms(call)
+    return own is not None and asked != own and not escalated_from(own, asked)
 
 
 def hooked(drive: Drive, scope: FrameSettings, agent: str) -> bool:

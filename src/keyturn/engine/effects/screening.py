@@ -215,7 +215,7 @@ def _keeps_own(tool: Tool, own: Approval, stated: Verdict) -> bool:
 
     What such a caller says of times alone holds where people are asked, and asks nobody.
     """
-    return own.needs_proof or (tool.claimed and (stated.action == "ask" or own.needs_people))
+    return own.takes_proof or (tool.claimed and (stated.action == "ask" or own.needs_people))
 
 
 def _terms_of(call: Call, tool: Tool) -> Approval | None:
@@ -230,6 +230,8 @@ def beside_own(own: Approval, stated: Verdict) -> Verdict:
         return stated
     if stated.action == "allow" or terms is None:
         return msgspec.structs.replace(stated, action="ask", terms=own)
+    if own.then is not None or terms.then is not None:
+        return msgspec.structs.replace(stated, terms=combined(own, terms) or own)
     named = own if terms.role is None and not terms.users else terms
     people = {"role": named.role, "users": named.users}
     glass = {"break_glass": own.break_glass if own.break_glass == terms.break_glass else None}

@@ -156,9 +156,15 @@ def check_verdict(request: Request, verdict: Word) -> None:
     if verdict == "edit" and "approve" in request.verdicts:
         if request.waits_for:
             raise UserError(f"a call that its requester confirms cannot be edited: reject {request.tool!r} instead")
+        if request.steps:
+            raise UserError(f"a call of an approval chain cannot be edited: reject {request.tool!r} instead")
         raise UserError(f"the arguments of {request.tool!r} cannot be edited; approve or reject the call as it is")
     if verdict == "answer" and request.waits_for == "requester" and "approve" in request.verdicts:
         raise UserError(f"its requester confirms or rejects {request.tool!r} first; others can answer it afterwards")
+    if verdict == "answer" and request.step < request.steps:
+        raise UserError(
+            f"{request.tool!r} can be answered in the last step of its approval chain, step {request.steps}"
+        )
     if verdict == "answer" and "approve" in request.verdicts:
         raise UserError(f"{request.tool!r} runs elsewhere and cannot be answered; approve() or reject() it")
     raise NotPending(f"this call {_WAITS[request.kind]}")

@@ -177,7 +177,7 @@ def check_terms_of(who: str, terms: Approval | None, *, inbox: bool, witness: bo
         return
     if terms.needs_people and not inbox:
         raise no_people(who)
-    if terms.needs_proof and not witness:
+    if terms.takes_proof and not witness:
         raise UserError(f"{who} requires signed decisions, which are verified only when the agent runs in an App")
 
 

@@ -1,7 +1,7 @@
 """Count what becomes of requests: the tallies of a step, which a store adds up with its lines.
 
 The words of a tally are those by which a request is closed: a verdict of a person or "expire"; "grant", "probe" or
-"on_approval" where no person decided; why it asked anew ("escalate", "ask_again", "terms", "restored"); or "void".
+"on_approval" where no person decided; why it asked anew ("escalate", "ask_again", "terms", "restored", "step"); "void".
 "vote VERDICT" is a decision that did not settle it, "read" how long whoever let a call run can have read it, and
 "look" when somebody first looked at a request. "right" and "wrong" are what was said of a call that had run.
 """
@@ -100,7 +100,8 @@ def _of_decision(run: Run, asked: OpenRequest, said: ev.Decision, what: str) -> 
 def _read_since(run: Run, asked: OpenRequest, said: ev.Decision) -> int:
     """Return since when somebody can have read a request: since they looked, if that is known, or since it asked."""
     call = run.calls.get(said.call)
-    since = None if call is None or said.decider is None else call.looks.get(said.decider.id)
+    looks = {} if call is None else call.met[-1].looks if said.confirms and call.met else call.looks
+    since = None if said.decider is None else looks.get(said.decider.id)
     return asked.asked_at if since is None else since
 
 

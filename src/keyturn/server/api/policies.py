@@ -8,7 +8,7 @@ from typing import Annotated, Any
 
 from fastapi import Query as Param
 
-from ...core.policy import milliseconds
+from ...core.durations import milliseconds
 from ...inbox.replay import replay
 from ...inbox.replayed import Replayed, Unread
 from ...policies.file import PolicyFile

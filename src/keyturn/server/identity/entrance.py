@@ -16,8 +16,8 @@ from starlette.requests import Request
 from starlette.responses import JSONResponse, RedirectResponse, Response
 
 from ...application.app import App
+from ...core.durations import milliseconds
 from ...core.errors import KeyturnError, UserError
-from ...core.policy import milliseconds
 from ...directory.credentials import FRESH_MS, first_set_up
 from ...proofs.base import Site
 from ..address import client_of, network_of

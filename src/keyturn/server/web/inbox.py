@@ -11,9 +11,10 @@ from starlette.requests import Request as HttpRequest
 from starlette.responses import JSONResponse, RedirectResponse, Response
 
 from ...core.codec import Log
+from ...core.durations import milliseconds
 from ...core.errors import KeyturnError, UserError
 from ...core.events import Step
-from ...core.policy import Approval, milliseconds
+from ...core.policy import Approval
 from ...core.run import request_id, undo_until
 from ...core.states import OVER
 from ...core.strict import parse

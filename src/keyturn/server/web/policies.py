@@ -15,8 +15,8 @@ from fastapi import APIRouter
 from starlette.requests import Request as HttpRequest
 from starlette.responses import Response
 
+from ...core.durations import milliseconds
 from ...core.errors import KeyturnError, UserError
-from ...core.policy import milliseconds
 from ...inbox.replay import replay
 from ...inbox.replayed import Replayed, Unread
 from ...policies.file import PolicyFile

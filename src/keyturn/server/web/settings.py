@@ -9,8 +9,8 @@ from fastapi import APIRouter
 from starlette.requests import Request as HttpRequest
 from starlette.responses import Response
 
+from ...core.durations import milliseconds
 from ...core.errors import NotAllowed, UserError
-from ...core.policy import milliseconds
 from ...inbox.insights import MIN_LOOK, floors_of
 from ...presenting.clock import span
 from ..errors import Refused
