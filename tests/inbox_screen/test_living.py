@@ -75,7 +75,7 @@ async def test_who_comes_second_is_told_who_was_first_and_that_nothing_ran() -> 
         await at.app.inbox.reject(await at.row("send_notice"), by=Login("ben"))
         at.clock.now += 3 * 3_600_000
         await at.type("Too late.")
-        late = r"Not recorded: ben already decided this, (3 h|2 h 59 min)\b.* ago: rejected\. Nothing ran\."
+        late = r"Not recorded: ben already decided this, (3 h|2 h 59 min)\b.* ago: rejected\. Nothing[\s│:]+ran\."
         await at.until(lambda: re.search(late, at.text()))
 
 
