@@ -60,6 +60,9 @@ def server() -> Generator[str | None]:
         return
     try:
         with throwaway_postgres() as started:
+            with psycopg.connect(started.url, autocommit=True) as db:
+                db.execute("ALTER SYSTEM SET autovacuum = off")  # it goes round all the databases there are
+                db.execute("SELECT pg_reload_conf()")
             yield started.url
     except PostgresMissing:
         yield None
