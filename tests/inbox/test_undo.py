@@ -59,3 +59,12 @@ async def test_a_call_is_held_for_a_minute_at_most(store: Any) -> None:
     with pytest.raises(UserError, match="a grant holds at once"):
         await inbox.approve(row, by="ann", undo="5s", grant=Grant())
     assert await inbox.grants() == []
+
+
+async def test_an_approval_that_would_lapse_while_it_can_be_undone_is_refused(store: Any) -> None:
+    await Runner.run(clerk(execute_by="5s"), "go", journal=store)
+    inbox = Inbox(store)
+    [row] = await inbox.list()
+    with pytest.raises(UserError, match="could never start"):
+        await inbox.approve(row, by="ann", undo="5s")
+    assert (await inbox.approve(row, by="ann", undo="4s")).state == "approve"
