@@ -9,6 +9,7 @@ import asyncio
 from collections import Counter
 from typing import Any
 
+from keyturn.asks.standing import state_of
 from keyturn.audit.checker import check
 from keyturn.core.codec import Log
 from keyturn.core.events import CallDecided
@@ -102,7 +103,7 @@ class AfterLife(Life):
         """A run ended as it does when nothing goes wrong, and did to the world what it had to, once."""
         story = STORIES[row.agent]
         log = await log_in(self.store, row.run)
-        text = story.asked[0] if story.rounds else str(log.run.input)
+        text = story.asked[0] if story.rounds or story.calls else str(log.run.input)
         if row.status != "finished" or row.waiting:
             self.broken.append(f"{story.name}: ended {row.status} with {row.waiting} waiting")
             return
@@ -116,7 +117,7 @@ class AfterLife(Life):
             allowed = 99 if what.startswith("again") else 1 + (retried[key] if story.careless else 0)
             if count > allowed:
                 self.broken.append(f"{story.name}: {what} happened {count} times and nobody said so")
-        answer = log.run.output
+        answer = log.run.output if story.calls is None else state_of(log).result
         if answer != self._known["answers"][f"{story.name}/{text}"]:
             self.broken.append(f"{story.name}: answered {answer!r}")
 

@@ -10,7 +10,19 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
-from keyturn import Agent, Approval, Budget, Grant, Policy, Rule, RunState, ToolContext, function_tool
+from keyturn import (
+    Agent,
+    Approval,
+    Ask,
+    Budget,
+    ExternalAgent,
+    Grant,
+    Policy,
+    Rule,
+    RunState,
+    ToolContext,
+    function_tool,
+)
 from keyturn.deep import SubAgent, create_deep_agent
 from keyturn.models.base import ModelRequest
 from keyturn.models.scripted.model import assistant_message, function_call, last_user_text, tool_outputs
@@ -41,7 +53,7 @@ class Story:
 
     `decide` gives a verdict and its words; `at_once` is how many requests are decided before the run goes on. `people`
     are those who decide it at an inbox, where one person with the state in hand may not. `rounds` are the calls of one
-    that is talked to (`talked.py`).
+    that is talked to (`talked.py`), `calls` is what a program outside asks (`outside.py`).
     """
 
     name: str
@@ -53,6 +65,7 @@ class Story:
     careless: bool = False
     people: tuple[str, ...] = ()
     rounds: tuple[list[Any], ...] = ()
+    calls: Ask | None = None
 
     @property
     def session(self) -> bool:
@@ -307,6 +320,18 @@ def falters() -> Agent[Any]:
     return RealtimeAgent("falters", instructions="Help.", tools=_own("lose", "again"))
 
 
+@story(["ship 1"], calls=Ask(key="order 1", tool="ship", arguments='{"n":  1}'))
+def ships() -> Agent[Any]:
+    """A program outside asks, claims what was approved, does it and reports."""
+    return ExternalAgent("ships")
+
+
+@story(["ship 7"], calls=Ask(key="order 2", tool="ship"), decide=lambda item: ("approve", {"edit": {"n": 7}}))
+def reships() -> Agent[Any]:
+    """What it does is what a person made of its arguments."""
+    return ExternalAgent("reships")
+
+
 #: Stories that are played in one process, one after the other or at once. The first begins without a store.
 CHAPTERS: dict[str, list[str]] = {
     "opening": ["pays"],
@@ -320,6 +345,7 @@ CHAPTERS: dict[str, list[str]] = {
     "limits": ["shares", "spends"],
     "deep": ["deepens"],
     "realtime": ["speaks", "falters"],
+    "outside": ["ships", "reships"],
 }
 
 

@@ -13,7 +13,7 @@ from functools import partial
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from keyturn import Inbox, Runner, RunState
+from keyturn import App, Inbox, Runner, RunState
 from keyturn.engine.run.log_cache import log_in
 from keyturn.journal.base import Store
 from keyturn.journal.memory import MemoryJournal
@@ -23,6 +23,7 @@ from keyturn.realtime import RealtimeRunner, RealtimeSession
 from keyturn.sessions.sqlite import SQLiteSession
 
 from .lifecycle import PERSON, POLICY, STORIES, Person, Story
+from .outside import Caller
 from .several import Circle
 from .talked import at_inbox, in_session, speaker, talked
 from .witness import Witness
@@ -61,7 +62,7 @@ class Place:
 
 
 class Talk(NamedTuple):
-    """What came of a run that was talked to."""
+    """What came of a run that was talked to, or that a program outside asked for."""
 
     run_id: str
     final_output: Any
@@ -102,6 +103,8 @@ class Life:
         """Run, plain or listened to; one that is talked to runs to its end."""
         if story.rounds:
             return await self._talk(story, given)
+        if story.calls is not None:
+            return await self._call(story)
         session = SQLiteSession(story.name, self.place.folder / "session.db") if story.session else None
         agent = story.agent(self.world)
         if isinstance(given, RunState) and story.people:
@@ -134,6 +137,12 @@ class Life:
         decide = outside if self.way == "streamed" else partial(in_session, story, self.person, PERSON)
         run = await talked(story, runner, self.store, given.run_id if isinstance(given, RunState) else None, decide)
         return Talk(run, (await log_in(self.store, run)).run.output)
+
+    async def _call(self, story: Story) -> Talk:
+        """Have a program outside ask, and an app with a worker answer it."""
+        async with App([story.agent(self.world)], self.store, POLICY) as app:
+            state = await Caller(app, story, self.person).play()
+        return Talk(state.id, state.result)
 
     async def state(self, story: Story, run_id: str) -> RunState[Any]:
         """The run as the store has it."""

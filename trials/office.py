@@ -16,6 +16,7 @@ from keyturn.realtime import RealtimeRunner, RealtimeSession
 from keyturn.sessions.sqlite import SQLiteSession
 
 from .lifecycle import PERSON, POLICY, STORIES, Person, Story
+from .outside import Caller
 from .several import Circle, plan
 from .talked import at_inbox, speaker, talked
 from .witness import Witness
@@ -52,12 +53,16 @@ class Office:
         """Start a run; one that is talked to is over then."""
         if story.rounds:
             return await self._converse(story, None)
+        if story.calls is not None:
+            return (await Caller(self.app, story, self._person).play()).id
         return (await self.app.start(story.name, text, session_id=story.name if story.session else None)).id
 
     async def settle(self, story: Story, run: str) -> None:
         """Decide what waits, until the run is over."""
         if story.rounds and (await self.app.get(run)).status != "finished":
             await self._converse(story, run)
+        if story.calls is not None:
+            await Caller(self.app, story, self._person).play()
         for _ in range(ROUNDS):
             row = await self.app.wait(run, SECONDS)
             if row.status == "finished":

@@ -20,7 +20,14 @@ from typing import Any
 
 from keyturn.testing.postgres import PostgresMissing
 
-from . import contests, contests_apart, contests_of_limits, contests_of_people, contests_realtime
+from . import (
+    contests,
+    contests_apart,
+    contests_of_limits,
+    contests_of_people,
+    contests_outside,
+    contests_realtime,
+)
 from .arena import Arena
 from .crew import Say, crew
 from .places import Places, places
@@ -54,6 +61,7 @@ class Kind:
 KINDS: dict[str, Kind] = {
     "processes resume one run": Kind(contests_apart.processes, 2, "apart", FILES),
     "stopped past its hold (SIGSTOP)": Kind(contests_apart.stopped, 3, "apart", FILES),
+    "processes claim one request": Kind(contests_outside.claimers, 1, "apart", FILES),
     "16 processes write one file": Kind(contests_apart.storm, 0.2, "apart", ("sqlite",)),
     "2 to 8 resume one run": Kind(contests.resumers, 26),
     "two approvers": Kind(contests.approvers, 36),

@@ -28,7 +28,7 @@ SMALLER: dict[str, tuple[Any, ...]] = {
     "policies": (False,), "meddling": (False,), "restores": (False,),
     "roles": (False,), "limits": (False,), "telling": (False,), "talks": (False,),
     "forks": (False,), "poison": (False,), "reviews": (False,), "queues": (False,), "late": (False,),
-    "patience": (False,),
+    "patience": (False,), "callers": (False,),
     "runs": (1,), "processes": (1, 2), "depth": (0, 1), "calls": (1, 2),
 }  # fmt: skip
 

@@ -28,6 +28,7 @@ from keyturn.client.sending import ServerError
 from keyturn.core.errors import BadJson, KeyturnError
 from keyturn.directory.login import Login
 from keyturn.engine.run.log_cache import log_in
+from keyturn.journal.memory import MemoryJournal
 from keyturn.policies.grants import Grant
 from keyturn.policies.rules import Policy, allow, ask, deny
 from keyturn.presenting.asking import row_of
@@ -309,6 +310,30 @@ async def test_a_claim_outlives_the_cancellation_of_its_run_and_is_in_doubt_by_i
                 assert (await app.asks.report(state.id, "job", "succeeded", "paid")).status == "succeeded"
             else:
                 assert (await until_status(app, state.id, "in_doubt")).claimed_until is None
+
+
+async def test_who_comes_between_changes_what_a_withdrawal_and_a_report_rest_on(monkeypatch: Any) -> None:
+    """Found by racing processes: a claim and a withdrawal both succeeded, and the report of that claim was refused."""
+    append, first = MemoryJournal.append, list[Any]()
+
+    async def late(self: Any, *given: Any) -> Any:
+        if first:
+            await first.pop()()
+        return await append(self, *given)
+
+    monkeypatch.setattr(MemoryJournal, "append", late)
+    async with office() as app:
+        state = await approved(app, await app.asks.ask(refund()))
+        first.append(lambda: app.asks.claim(state.id, state.digest, "job"))
+        with pytest.raises(Conflict, match="cannot be withdrawn: it is claimed"):
+            await app.asks.withdraw(state.id)
+        assert (await app.get(state.id)).status != "cancelled"
+        first.append(lambda: app.inbox.cancel(state.id, by="ann"))
+        assert (await app.asks.report(state.id, "job", "succeeded", "paid")).status == "succeeded"
+        again = await approved(app, await app.asks.ask(refund("o2")))
+        await app.asks.claim(again.id, again.digest, "job")
+        first.append(lambda: app.asks.report(again.id, "job", "succeeded"))
+        assert (await app.asks.report(again.id, "job", "succeeded")).status == "succeeded"
 
 
 async def test_no_worker_and_no_resume_runs_what_a_caller_is_to_run(tmp_path: Any) -> None:

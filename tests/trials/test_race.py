@@ -19,6 +19,7 @@ CASES = {
     "b1_b2": "two approvers",
     "b3": "2 to 8 resume one run",
     "b3_apart": "processes resume one run",
+    "claims": "processes claim one request",
     "b4": "stopped past its hold (SIGSTOP)",
     "b6": "cancel against approve",
     "b9": "one click, 2 to 8 times",

@@ -24,6 +24,17 @@ from .poison import Hooks, poison
 from .who import BOARD, CHIEFS, LEADS
 from .world import World
 
+#: By gate, the terms of a tool.
+TERMS = {
+    "expires": Approval(expires="90s"),
+    "stale": Approval(execute_by="45s"),
+    "two": Approval(quorum=2),
+    "again": Approval(expires="60s", on_expiry="ask_again", max_asks=2),
+    "escalates": Approval(expires="60s", on_expiry="escalate", escalate_to=["role:leads"]),
+    "led": Approval(role=LEADS),
+    "two_led": Approval(role=LEADS, quorum=2),
+    "glass": Approval(role=BOARD, break_glass=CHIEFS),
+}
 BROKEN = ('{"n": 1, "n": 2}', "nonsense", "[]", "null", '{"n": NaN}', "", '{"n": "many"}', '{"n": 1e999}')
 
 
@@ -100,23 +111,13 @@ def tool_of(spec: Spec, version: int) -> Any:
     def check(context: Any) -> Any:
         return here().probed(context)
 
-    terms = {
-        "expires": Approval(expires="90s"),
-        "stale": Approval(execute_by="45s"),
-        "two": Approval(quorum=2),
-        "again": Approval(expires="60s", on_expiry="ask_again", max_asks=2),
-        "escalates": Approval(expires="60s", on_expiry="escalate", escalate_to=["role:leads"]),
-        "led": Approval(role=LEADS),
-        "two_led": Approval(role=LEADS, quorum=2),
-        "glass": Approval(role=BOARD, break_glass=CHIEFS),
-    }
     return function_tool(
         work,
         name_override=spec.name,
         description_override=f"Does {spec.name}, version {version}.",
         strict_mode=False,
         needs_approval=needs if spec.gate == "asks_if" else spec.gate == "asks",
-        approval=terms.get(spec.gate),
+        approval=TERMS.get(spec.gate),
         idempotent=spec.recover == "retry",
         read_only=spec.recover == "read",
         check=check if spec.recover == "probe" else None,

@@ -18,6 +18,7 @@ from .poison import doubts
 #: Gates whose terms a deployment may change while calls wait: who decides, and how many.
 TERMS = ("asks", "two", "led", "two_led", "glass")
 UNASKED = ("free", "asks_if")
+OUTSIDE_GATES = ("asks", "asks", *TERMS, "expires", "stale", "stale", "again", "escalates")
 DRILLS_EVERY, DRILLS_AT_MOST = 90_000, 2
 POISONS = ("needs", "when", "guardrail", "tool guardrail", "hook", "check", "model")
 
@@ -42,6 +43,22 @@ class Trips:
         return (deny if self.denies else ask)(tool=self.tool, over=over)
 
 
+@dataclass(frozen=True)
+class Outside:
+    """A call that a program outside asks for: of which account, under which key, and by how many processes of it."""
+
+    key: str
+    account: str
+    spec: Spec
+    n: int
+    processes: int
+
+    @property
+    def arguments(self) -> str:
+        """The text of its arguments, which no printer makes so."""
+        return f'{{"n": {self.n},  "note": ""}}'
+
+
 @dataclass
 class Kinds:
     """What one seed has of them.
@@ -50,7 +67,7 @@ class Kinds:
     deployment; `late` names a tool that one process sets a gate on while it runs, `late_policy` whether by a policy of
     the app; `doubted` the tool whose rule asks a condition. Of what a rule lets run of the tool `sampled`, the
     share `sample` is reviewed. `queued` is how many runs wait for their turn on a
-    session.
+    session. `outside` are the calls that programs outside ask for.
     """
 
     forks: bool = False
@@ -64,6 +81,7 @@ class Kinds:
     late: str = ""
     late_policy: bool = False
     doubted: str = ""
+    outside: tuple[Outside, ...] = ()
 
     def deployed(self, spec: Spec, version: int) -> Spec:
         """A tool on the terms of a deployment."""
@@ -99,4 +117,14 @@ def kinds_of(seed: int, specs: Sequence[Spec], knobs: Knobs) -> Kinds:
         made.queued = dice.randint(2, 4)
     if knobs.late and free and (dice := Random(f"{seed}/late")).random() < 0.25:
         made.late, made.late_policy = dice.choice(free), dice.random() < 0.5
+    if knobs.callers and (dice := Random(f"{seed}/callers")).random() < 0.35:
+        names = [dice.choice(["ship", *(spec.name for spec in specs)])] * 3 + ["ship"]
+        made.outside = tuple(_outside(dice, number, names) for number in range(dice.randint(1, 4)))
     return made
+
+
+def _outside(dice: Random, number: int, names: list[str]) -> Outside:
+    account, gate = dice.choice(("ci", "ci", "shop")), dice.choice(OUTSIDE_GATES)
+    return Outside(
+        f"job {number}", account, Spec(dice.choice(names), gate), dice.randrange(100), dice.choice((1, 1, 2))
+    )

@@ -36,6 +36,7 @@ class Knobs:
     queues: bool = True
     late: bool = True
     patience: bool = True
+    callers: bool = True
 
 
 @dataclass(frozen=True)

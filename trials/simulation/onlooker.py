@@ -13,6 +13,7 @@ from keyturn.core import events as ev
 from keyturn.core.policy import Approval
 from keyturn.core.strict import parse
 
+from . import claims
 from .kinds import DRILLS_EVERY
 from .knobs import Spec
 from .loop import PROCESS
@@ -34,6 +35,7 @@ class Onlooker:
         self.sessions: dict[str, list[str]] = {}
         self.began: list[str] = []
         self.ungated: set[tuple[str, str]] = set()
+        self.reports: claims.Reports = set()
         self._owed: dict[str, tuple[str, ...]] = {}
 
     # What a line says ------------------------------------------------------------------------------------------------
@@ -42,7 +44,7 @@ class Onlooker:
         """A run begins."""
         seen.salt, seen.drill, seen.copying = event.salt, event.drill is not None, bool(event.copied_from)
         seen.session = str(event.about.get("session", ""))
-        seen.input, seen.opened = str(event.input), seen.now
+        seen.input, seen.opened, seen.account = str(event.input), seen.now, claims.account_of(event)
         seen.counts = event.about.get("per_ms") is not None  # in this world breakers alone count within a time
         if seen.drill and not seen.copying:
             self._drill_opened(seen)
@@ -74,6 +76,7 @@ class Onlooker:
             call.licence, call.decision, call.retry, call.legitimate, call.permits = "", None, None, None, []
             call.unasked = call.restored = False
             call.acted = call.retries = 0
+            call.spent, call.claimed_by = False, ""
         self.counts["runs forked"] += not seen.copying
 
     def session_written(self, seen: RunSeen, event: ev.SessionWritten) -> None:
@@ -185,6 +188,7 @@ class Onlooker:
     def finished(self, seen: RunSeen, event: ev.CallFinished) -> None:
         """A call has a result."""
         call = seen.calls[event.call]
+        claims.finished(seen, call, event, self.reports, self._wrong)
         if event.failed and call.started:
             self.troubled(seen, call)
         call.started = False

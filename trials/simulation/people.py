@@ -8,6 +8,7 @@ from __future__ import annotations
 import asyncio
 import json
 from collections.abc import Awaitable, Callable
+from dataclasses import replace
 from random import Random
 from typing import Any
 
@@ -40,6 +41,8 @@ class Person:
     async def act(self, run: str, sites: list[Site]) -> None:
         """Do one thing about a run."""
         act = self.dice.choices(ACTS, HOW_OFTEN)[0] if self.world.plan.knobs.crowd else "visits"
+        if self.world.is_outside(run) and act.startswith("visits"):
+            act = "says"  # nobody holds it in hand
         site, other = self.dice.choice(sites), self.dice.choice(sites)
         self.world.count(f"people: {act}")
         self.world.note(f"{self.name} {act} {run[:4]} at {site.process.name}")
@@ -224,6 +227,8 @@ class Person:
             extra = {"glass": not self.world.calm}
         if not self.world.calm:
             await asyncio.sleep(self.dice.choice((0.0, 0.5, 100.0)))
+        if word.verdict == "approve" and self.world.is_outside(row.run) and self.dice.random() < 0.4:
+            extra = {"grant": replace(extra.get("grant", Grant()), scope="agent")}
         word.at = journal_time()
         shown: Any = row.id if self.dice.random() < 0.3 else row
         named = {"revision": row.revision} if shown is row.id and self.dice.random() < 0.5 else {"digest": row.digest}

@@ -44,6 +44,8 @@ class Seen:
     `troubles` when troubles of its tool were, of those on record when it was proposed; `watched` says that a breaker of
     all runs is to be told of its own.
     `retry` is the last word of a person to try it again. `review_role` is the role that a review of it requires.
+    `claimed_by` is the caller outside that has it until `held`; its word is `spent` then.
+    `let_at` is when the last word was said that lets it start, or go on.
     """
 
     id: str
@@ -75,6 +77,10 @@ class Seen:
     review_without: tuple[str, ...] | None = None
     review_role: str = ""
     watched: bool = False
+    let_at: int = 0
+    spent: bool = False
+    claimed_by: str = ""
+    held: int = 0
 
 
 @dataclass
@@ -84,6 +90,8 @@ class RunSeen:
     `told_session` says that some of it is in its session, `retells` that it is a fork of one of which nothing was.
     A log that `counts` tells when calls of other runs were in trouble: `told_of` has which, `told` has when. `to_tell`
     are calls of this run of which such a log is to be told, `reviews` what was said of calls that ran, and by whom.
+    `account` asks for the call of a run from outside, `reported` are the outcomes it reported; `homes` has where grants
+    are from that the run borrowed.
     """
 
     id: str = ""
@@ -116,3 +124,6 @@ class RunSeen:
     to_tell: set[str] = field(default_factory=set[str])
     reviews: set[tuple[str, str, str]] = field(default_factory=set[tuple[str, str, str]])
     troubles: dict[str, list[int]] = field(default_factory=dict[str, list[int]])
+    account: str = ""
+    reported: set[str] = field(default_factory=set[str])
+    homes: dict[str, str] = field(default_factory=dict[str, str])

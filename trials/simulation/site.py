@@ -12,7 +12,7 @@ from collections import Counter
 from collections.abc import Awaitable, Callable
 from typing import Any, cast
 
-from keyturn import Conflict, KeyturnError, Policy, RunConfig, Runner, RunState, UserError
+from keyturn import Conflict, ExternalAgent, KeyturnError, Policy, RunConfig, Runner, RunState, UserError
 from keyturn.application.app import App
 from keyturn.core.errors import StorageError
 from keyturn.engine.run.used_states import UsedStates
@@ -51,7 +51,7 @@ class Site:
         kinds = world.plan.kinds
         self.config = RunConfig(paused_session="queue", policy=world.plan.policy)
         self.app = App(
-            [self.agent, self.voice],
+            [self.agent, self.voice, *([ExternalAgent("outside")] if kinds.outside else [])],
             self.store,
             run_config=self.config,
             sessions=lambda _id: Shelf(world),
@@ -63,7 +63,7 @@ class Site:
         # The runs that are driven here without the app, under the policy with which their drive began.
         self.driven = Counter[str]()
         self.streams = world.plan.knobs.streams and fate.random() < 0.3
-        self.by_app = fate.random() < 0.6
+        self.by_app = fate.random() < 0.6 or bool(kinds.outside)  # those who call from outside call an app
         self.tells = world.plan.knobs.telling and world.telling_dice.random() < 0.6
 
     async def serve(self) -> None:
@@ -107,7 +107,7 @@ class Site:
         """Set a policy about a tool that the app does not have: it is refused, and what was in force stays."""
         before = self.app.policy
         try:
-            self.app.policy = Policy(deny(tool="payy"))
+            self.app.policy = Policy(deny(tool="payy", agent="desk"))
         except UserError:
             self.world.count("rules refused")
         else:

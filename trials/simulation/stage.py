@@ -22,6 +22,9 @@ from keyturn.engine.run.used_states import THIS_PROCESS
 from keyturn.journal.rows import Query
 
 from .backup import Backup, settle_put_back
+from .callers import Caller, caller_process, carry_out_last
+from .claims import overdue
+from .kinds import Outside
 from .knobs import Knobs
 from .loop import Process, Stuck
 from .made import Made
@@ -81,7 +84,7 @@ class Stage:
 
     def __init__(self, world: World) -> None:
         self.world, self.sites = world, list[Site]()
-        self.street = Process("street")
+        self.street, self.callers = Process("street"), list[Process]()
         self._asked = 0
         self._shut = False  # while an older copy of the store is put back
 
@@ -99,11 +102,15 @@ class Stage:
             world.loop.begin(self.street, self._person(Person(world, name)))
         for _ in range(plan.talks):
             world.loop.begin(self.street, self._talk())
+        for outside in plan.kinds.outside:
+            for number in range(outside.processes):
+                self._call(outside, number)
         if plan.restores:
             world.loop.begin(self.street, self._restore())
         while world.loop.now < plan.chaos:
             await asyncio.sleep(7.0)
-            if self._asked == plan.runs + plan.talks + plan.kinds.queued and not self._open_runs():
+            asked = self._asked == plan.runs + plan.talks + plan.kinds.queued
+            if asked and len(world.asked) == len(plan.kinds.outside) and not self._open_runs():
                 break
         await self._close()
         await self._end_all()
@@ -192,7 +199,7 @@ class Stage:
             runs = self._open_runs()
             if not runs or not self.sites:
                 continue
-            run = world.people_dice.choice(runs)
+            run = world.people_dice.choice([run for run in runs if world.is_outside(run)] * 3 + runs)
             if world.talked(run):
                 await self._calls_again(person, run)
             else:
@@ -219,6 +226,22 @@ class Stage:
         else:
             await person.asks(site, lambda: site.told("cancel", run, lambda: site.app.cancel(run, by=person.name)))
 
+    def _call(self, outside: Outside, number: int) -> None:
+        """Start a process of a caller outside; when it dies another takes its place."""
+        world, process = self.world, caller_process(self.world, outside, number)
+        process.ended = lambda: self._hung_up(outside, number)
+        self.callers.append(process)
+        world.loop.begin(process, Caller(world, outside, f"worker {number}").live(self.sites))
+
+    def _hung_up(self, outside: Outside, number: int) -> None:
+        if not self.world.calm:
+            self.world.count("callers: deaths")
+            self.world.loop.begin(self.street, self._call_anew(outside, number))
+
+    async def _call_anew(self, outside: Outside, number: int) -> None:
+        await asyncio.sleep(self.world.call_dice.choice((0.1, 5.0, 90.0)))
+        self._call(outside, number)
+
     def _open_runs(self) -> list[str]:
         return [run for run, seen in self.world.witness.runs.items() if not seen.over]
 
@@ -232,12 +255,15 @@ class Stage:
             world.loop.kill(site.process)
         world.loop.kill(self.street)
         world.calm_down()
+        for caller in self.callers:
+            world.loop.kill(caller)
         world.note("---- calm ----")
         await asyncio.sleep(130.0)  # by now every hold has run out
         due = set(await world.store.due(1_000))
         for row in await world.store.runs():
             run = (await log_in(world.store, row.run)).run
-            if run.status == "running" and (pending(run) or _flying(run)) and row.run not in due:
+            to_do = run.status == "running" and (pending(run) or _flying(run))
+            if (to_do or _unreported(run)) and row.run not in due:
                 world.wrong(f"run {row.run[:4]} has something to do and nobody will look at it")
             _check_open(world, run)
 
@@ -248,15 +274,18 @@ class Stage:
         if site.config.policy is None and world.plan.kinds.late_policy:  # what began under one resumes under one
             site.config.policy = site.app.policy = Policy()
         world.loop.begin(site.process, site.serve())
-        runs = list[str]()
+        runs, late = list[str](), list[str]()
         for _ in range(60):
             await asyncio.sleep(20.0)
             runs = [run for run in self._open_runs() if not await self._tripped(run)]
-            if not runs:
+            late = overdue(world.witness.runs)
+            if not runs and not late:
                 break
             for run in runs:
                 await self._help(person, site, run)
         world.loop.kill(site.process)
+        for each in late:
+            world.wrong(each)
         for run in runs:
             world.wrong(f"run {run[:4]} does not end: {_stands((await log_in(world.store, run)).run)}")
 
@@ -268,6 +297,8 @@ class Stage:
             await second.asks(site, lambda: second.say(site, run))
         else:
             await person.asks(site, lambda: person.visit(site, run))
+        if self.world.is_outside(run):
+            await carry_out_last(self.world, site, run)
         [row] = await self.world.store.runs(Query(run=run))
         if row.status == "set_aside":
             await person.asks(site, lambda: site.tried("resume", lambda: site.app.resume(run, 200, by=person.name)))
@@ -286,6 +317,10 @@ def _flying(run: Run) -> bool:
     return any(call not in run.frames for call in run.groups["started"])
 
 
+def _unreported(run: Run) -> bool:
+    return any(call.held_until is not None for call in run.groups["started"].values())  # all are over by now
+
+
 def _stands(run: Run) -> str:
     states = {call.id: call.state for call in run.calls.values()}
     return f"{run.status} {run.error}, calls {states}, to do {pending(run)}"
@@ -298,7 +333,8 @@ def _check_open(world: World, run: Run) -> None:
     if run.queued and "r" not in run.frames:  # it has its turn once those before it are over
         return
     talks = "r" in run.frames and not run.frames["r"].barrier  # it may be that nobody says anything
-    if not pending(run) and not run.groups["wait"] and not _flying(run) and not talks:
+    outside = any(call.proposal.claimed for call in run.groups["run"].values())  # its caller may claim it
+    if not pending(run) and not run.groups["wait"] and not _flying(run) and not talks and not outside:
         world.wrong(f"run {run.id[:4]} is open and nothing is pending: {_stands(run)}")
     world.counts["doubts seen"] += sum(call.state == "in_doubt" for call in run.groups["wait"].values())
 

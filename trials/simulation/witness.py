@@ -17,6 +17,7 @@ from keyturn.core.digest import canonical
 from keyturn.core.predicates.predicate import holds
 from keyturn.core.strict import parse
 
+from . import claims
 from .knobs import Spec
 from .made import journal_time
 from .onlooker import Onlooker, process_name
@@ -62,14 +63,15 @@ class Witness(Onlooker):
                     hear(self, seen, event)
             self.line_ends()
 
-    def entered(self, run: str, key: str, spec: Spec, params: dict[str, Any]) -> Seen | None:
-        """A tool is being touched."""
+    def entered(self, run: str, key: str, spec: Spec, params: dict[str, Any], by: str = "") -> Seen | None:
+        """A tool is being touched, here or `by` the caller outside that claimed it."""
         call = self.runs[run].by_key.get(key) if run in self.runs else None
         if call is None:
             self._wrong(f"{spec.name} ran for a call that no durable reply holds")
             return None
         text = canonical(params)
         fits = [each for each in reversed(call.permits) if each.args == text]  # a lost start may act late, on its own
+        fits = [each for each in fits if each.process == by] if by else fits
         permit = next((each for each in fits if each.process == process_name()), fits[0] if fits else None)
         if permit is None:
             what = "with other arguments than those recorded" if call.permits else "without a recorded start of its own"
@@ -97,6 +99,7 @@ class Witness(Onlooker):
             seen = self.runs.get(run, RunSeen())
             done = {"start": bool(seen.salt), "send": seen.inputs >= count, "cancel": seen.ended == "cancelled"}
             done["withdraw"] = seen.withdrawn >= count
+            done |= {f"report {outcome}": outcome in seen.reported for outcome in OUTCOMES}
             done[what] = done.get(what, tuple(what.split()[1:]) in seen.reviews)
             if not done[what]:
                 yield f"run {run[:4]}: somebody was told that its {what} is kept, and it is not"
@@ -145,7 +148,10 @@ class Witness(Onlooker):
 
     def _by_grant(self, run: str, call: Seen, permit: Permit, params: dict[str, Any]) -> None:
         grant = self.runs[run].grants[permit.licence.removeprefix("grant:")]
-        given = (run, grant.agent, grant.tool, grant.verdict)
+        home = self.runs[run].homes.get(grant.id, run)
+        given = (home, grant.agent, grant.tool, grant.verdict)
+        if home in self.runs and self.runs[home].account != self.runs[run].account:
+            self._wrong(f"{call.id} of {self.runs[run].account} ran under a grant for {self.runs[home].account}")
         if given not in self.standing or (grant.agent, grant.tool) != (call.agent, permit.tool):
             self._wrong(f"{call.id} ran under a grant that nobody gave for it")
         if grant.verdict != "approve" or not holds(grant.where, params):
@@ -229,7 +235,8 @@ class Witness(Onlooker):
         made = event.decision
         seen.decisions.append(made)
         call = seen.calls[made.call]
-        call.restored = False
+        call.restored = call.spent = False
+        call.let_at = call.let_at if made.by == "probe" else made.at
         self._in_time(call, made)
         self._known(call, made)
         self.glass_broken(seen, made)
@@ -315,11 +322,9 @@ class Witness(Onlooker):
         if not seen.copying:
             self._spend(call)
         self.starts(seen, call)
-        call.permits.append(
-            Permit(
-                canonical(parse(call.args or "{}")), call.licence, call.decision, call.tool, process_name(), call.retry
-            )
-        )
+        claims.started(seen, call, event, self._wrong)
+        args, process = canonical(parse(call.args or "{}")), process_name() if event.until is None else event.by
+        call.permits.append(Permit(args, call.licence, call.decision, call.tool, process, call.retry))
         if not call.licence or call.doubtful:
             self._wrong(f"{call.id} was started with nothing that permits it")
         if call.restored:
@@ -340,6 +345,7 @@ class Witness(Onlooker):
     def lost(self, seen: RunSeen, event: ev.CallLost) -> None:
         """A started call will never report."""
         call = seen.calls[event.call]
+        claims.lost(seen, call, event, self._wrong)
         call.doubtful, call.started = not event.again, False
         if event.again and call.recover != "retry":
             self._wrong(f"{call.id} may act, was lost, and is started again by itself")
@@ -350,7 +356,17 @@ class Witness(Onlooker):
             self._wrong(f"run {seen.id[:4]} is a drill, and keeps a standing decision")
         seen.grants[event.grant.id] = event.grant
 
+    def grant_borrowed(self, seen: RunSeen, event: ev.GrantBorrowed) -> None:
+        """A standing decision of another run is good for one call."""
+        seen.grants[event.grant.id], seen.homes[event.grant.id] = event.grant, event.home
+        self.counts["grants borrowed"] += 1
 
+    def held(self, seen: RunSeen, event: ev.CallHeld) -> None:
+        """A claim is prolonged."""
+        seen.calls[event.call].held = event.until
+
+
+OUTCOMES = ("succeeded", "failed", "unknown")
 _AT_ANY_TIME = ("restored", "forked", "terms")
 _ROLES = {"led": LEADS, "two_led": LEADS, "glass": BOARD}
 
@@ -387,6 +403,8 @@ _HEARS: dict[type[Any], Callable[[Witness, RunSeen, Any], None]] = {
     ev.CallStarted: Witness.call_started,
     ev.CallLost: Witness.lost,
     ev.GrantGiven: Witness.grant_given,
+    ev.GrantBorrowed: Witness.grant_borrowed,
+    ev.CallHeld: Witness.held,
     ev.ApprovalWithdrawn: Witness.withdrew,
     ev.CallMarked: Witness.marked,
     ev.QuotaTaken: Witness.counted,

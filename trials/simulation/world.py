@@ -10,9 +10,12 @@ from collections import Counter
 from random import Random
 from typing import Any
 
+from keyturn import AskState
+from keyturn.core.strict import parse
 from keyturn.journal.memory import MemoryJournal
 from keyturn.tools.base import NeedsInput, OutcomeUnknown
 
+from .kinds import Outside
 from .knobs import Spec
 from .loop import PROCESS, VirtualLoop
 from .made import Made, journal_time
@@ -36,7 +39,7 @@ class World:
         self.fate, self.meddling_dice = plan.dice("fate"), plan.dice("meddling")
         self.telling_dice, self.talk_dice = plan.dice("telling"), plan.dice("talks")
         self.poison_dice, self.queue_dice = plan.dice("poison"), plan.dice("queue")
-        self.patience_dice = plan.dice("patience")
+        self.patience_dice, self.call_dice = plan.dice("patience"), plan.dice("calls outside")
         self.loop = VirtualLoop(plan.dice("order"))
         self.counts: Counter[str] = Counter()
         self.violations: list[str] = []
@@ -44,6 +47,8 @@ class World:
         self.witness = Witness(plan, self.wrong)
         self.session: list[Any] = []
         self.forks = 0
+        # The runs of what programs outside ask, by what they ask.
+        self.asked: dict[Outside, str] = {}
         self.effects: dict[str, list[str]] = {}
         self.acknowledged: list[tuple[str, str, Word]] = []
         self.kept: Counter[tuple[str, str]] = Counter()
@@ -74,6 +79,11 @@ class World:
         """Whether a run is one that is talked to."""
         seen = self.witness.runs.get(run)
         return seen is not None and seen.agents.get("r", "").startswith("voice")
+
+    def is_outside(self, run: str) -> bool:
+        """Whether a run is what a program outside asks."""
+        seen = self.witness.runs.get(run)
+        return seen is not None and bool(seen.account)
 
     # The tale ------------------------------------------------------------------------------------------------------
 
@@ -130,6 +140,17 @@ class World:
             self.note(f"{spec.name}({params['n']}) HAS HAPPENED for {seen.id}")
         await self._after(way)
         return f"{spec.name} {params['n']}"
+
+    def acts_outside(self, outside: Outside, state: AskState, holder: str, *, restored: bool) -> None:
+        """A caller outside does what it claimed, perhaps long ago and in a store that is no more."""
+        params = parse(state.arguments)
+        if restored:
+            self.unwritten[state.request] += 1
+        elif (seen := self.witness.entered(state.id, state.request, outside.spec, params, by=holder)) is not None:
+            self.witness.acted(seen, outside.spec)
+        self.effects.setdefault(state.request, []).append(f"{outside.spec.name} {params['n']}")
+        self.count("effects outside")
+        self.note(f"{outside.spec.name}({params['n']}) HAS HAPPENED at {holder}")
 
     async def _before(self, way: str) -> None:
         if self.plan.death_rate and way == "dies before":

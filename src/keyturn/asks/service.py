@@ -23,7 +23,7 @@ from ..core.durations import milliseconds
 from ..core.encodable import moment
 from ..core.errors import Conflict, RunMissing, UserError
 from ..core.gate.claiming import HoldCall
-from ..core.gate.opening import still
+from ..core.gate.opening import Outdated, still
 from ..core.people import Decider, plain_text
 from ..core.states import OVER
 from ..engine.driving.lease import TTL_MS
@@ -203,20 +203,27 @@ class AskService:
         item = {"type": "function_call_output", "call_id": state.key, "output": words}
         value = None if isinstance(result, str) and result != NOTHING else result
         end: list[cm.RunCommand] = [] if log.run.status in OVER else [cm.CloseRun(words, [])]
-        await write_to(self._journal, log, cm.FinishCall(CALL, item, value, outcome == "failed", by=by), *end)
+        try:
+            await write_to(self._journal, log, cm.FinishCall(CALL, item, value, outcome == "failed", by=by), *end)
+        except Conflict:
+            if not end or log.run.status not in OVER:
+                raise
+            return await self.report(id, name, outcome, result, account=account)  # it was cancelled, or is recorded
         return state_of(log)
 
     async def withdraw(self, id: str, *, account: str = "", by: Decider | None = None, why: str = "") -> AskState:
         """Withdraw a request that was not claimed; it is asked of no one from then on."""
-        log = await self._log(id, account)
-        state = state_of(log)
-        if state.status == "withdrawn":
-            return state
-        call = log.run.calls.get(CALL)
-        if state.status not in ("pending", "approved"):
-            raise Conflict(f"this request cannot be withdrawn: it is {_said(state)}")
-        await write_to(self._journal, log, *([] if call is None else [still(call)]), cm.Cancel(by, why))
-        return state_of(log)
+        while True:
+            log = await self._log(id, account)
+            state = state_of(log)
+            if state.status == "withdrawn":
+                return state
+            call = log.run.calls.get(CALL)
+            if state.status not in ("pending", "approved"):
+                raise Conflict(f"this request cannot be withdrawn: it is {_said(state)}")
+            with contextlib.suppress(Outdated):  # it was decided or claimed meanwhile: look again
+                await write_to(self._journal, log, *([] if call is None else [still(call)]), cm.Cancel(by, why))
+                return state_of(log)
 
     @staticmethod
     def _holder(account: str, name: str) -> str:

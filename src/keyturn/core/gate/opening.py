@@ -58,11 +58,11 @@ def call_in(run: Run, call_id: str, *states: str) -> Call:
 
 
 class Outdated(Conflict):
-    """Raised where a call was asked or decided anew since the author of a command looked at it."""
+    """Raised where a call was asked, decided or started anew since the author of a command looked at it."""
 
 
 class Still(RunCommand, frozen=True):
-    """Let the commands behind it be decided only if nothing was asked or decided anew of a call.
+    """Let the commands behind it be decided only if a call was not asked, decided or started anew.
 
     `grants` are all that the run had, where it matters that none covers the call: what is let run is counted before.
     """
@@ -71,17 +71,18 @@ class Still(RunCommand, frozen=True):
     revision: int
     decision: Decision | None
     grants: frozenset[str] | None = None
+    started: bool = False
 
 
 def still(call: Call) -> Still:
     """Return what stands of a call now."""
-    return Still(call.id, call.revision, call.decision)
+    return Still(call.id, call.revision, call.decision, started=call.state == "started")
 
 
 def check_still(run: Run, c: Still) -> Iterable[ev.AnyEvent]:
     """Refuse what rests on an asking or a decision that is not the one that stands."""
     call = run.calls.get(c.call)
-    as_before = call is not None and (call.revision, call.decision) == (c.revision, c.decision)
-    if not as_before or c.grants not in (None, frozenset(run.grants)):
+    stands = None if call is None else (call.revision, call.decision, call.state == "started")
+    if stands != (c.revision, c.decision, c.started) or c.grants not in (None, frozenset(run.grants)):
         raise Outdated("this call was requested or decided again meanwhile; its current version is checked next")
     return ()
