@@ -307,7 +307,7 @@ def _facts(row: RequestRow, shown: Request, now: int, zone: tzinfo) -> Iterator[
     for term in () if terms is None else terms_of(terms.alone):
         if term.about not in DECIDERS and term.about != "expiry":  # which has its time below
             yield Fact(term.about, "", term.text)
-    if row.expires_at is not None:
+    if row.expires_at is not None and row.state == "open":
         yield Fact("expires", "", f"{stamp(row.expires_at, zone)}; then {at_expiry(terms)}")
     if shown.started_at is not None:
         by = shown.started_by or ""

@@ -33,7 +33,7 @@ _DID = {
 }
 _NEXT = {
     "reject": "The call does not run. The agent is told, with your message.",
-    "asked_back": "The call does not run. The agent reads your question, and can propose the call again.",
+    "asked_back": "The call does not run. The agent reads your question, and can request approval again.",
     "answer": "The tool does not run. The agent reads your answer as the result.",
     "ran": "The agent reads what you said as the result. Nothing runs again.",
     "did_not_run": "The agent is told that the call did not run. Nothing runs again.",
@@ -71,7 +71,7 @@ def recorded(
     """
     own = own_vote(row.request, person)
     if row.state == "open":
-        return None if own is None else _voted(row.request, own, people)
+        return _withdrawn(row.request, person, trail, people) if own is None else _voted(row.request, own, people)
     if row.by != person and (own is None or row.state == "void"):
         return None
     if row.by == person:
@@ -80,10 +80,22 @@ def recorded(
         heading = "The request expired before it was decided."
     else:
         heading = f"{row.by} decided it: {STATES.get(row.state, row.state)}."
+    if row.kind == "external" and row.state == "answer":
+        return Recorded("You answered.", "The agent continues with your answer.")
     if row.state not in _RUNS:
         return Recorded(heading, _NEXT.get(row.state, ""))
     left = 0 if until is None else max(until - now, 0) // 100 * 100
     return _let_run(heading, trail, now, left)
+
+
+def _withdrawn(request: Request, person: str, trail: Sequence[TrailMark], people: Sequence[str]) -> Recorded | None:
+    """Say that the last thing a person did about an open request was to withdraw their vote, or its approval."""
+    own = [mark for mark in trail if mark.by == person][-1:]
+    if not own or own[0].kind != "withdrawn":
+        return None
+    if own[0].word.startswith("vote"):
+        return Recorded("You withdrew your vote.", still_needed(request, people))
+    return Recorded("You withdrew the approval.", "The call did not run, and is pending approval again.")
 
 
 def own_vote(request: Request, person: str) -> Vote | None:

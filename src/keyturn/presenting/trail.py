@@ -103,7 +103,7 @@ def _asked_again(at: _At, event: ev.CallAskedAgain) -> TrailMark:
 
 def _vote_withdrawn(at: _At, event: ev.VoteWithdrawn) -> TrailMark:
     signed = ", signed" if event.decision.proof is not None else ""
-    return at.mark(f"vote withdrawn{signed}", event.decision.by, event.decision.note)
+    return at.mark(f"vote withdrawn{signed}", event.decision.by, event.decision.note, "withdrawn")
 
 
 def _drilled(at: _At, event: ev.DrillEnded) -> TrailMark:
@@ -145,7 +145,7 @@ _TOLD: dict[type[Any], Callable[[_At, Any], TrailMark]] = {
     ev.DrillEnded: _drilled,
     ev.CallScreened: _screened,
     ev.CallAskedAgain: _asked_again,
-    ApprovalWithdrawn: lambda at, event: at.mark("approval withdrawn", event.decider.id, event.note),
+    ApprovalWithdrawn: lambda at, event: at.mark("approval withdrawn", event.decider.id, event.note, "withdrawn"),
     CallMarked: _marked,
     CallLooked: lambda at, event: at.mark("viewed", event.decider.id),
     ReviewGiven: lambda at, event: at.mark(STATES[event.verdict], event.decider.id, event.note),

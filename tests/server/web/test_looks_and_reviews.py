@@ -134,7 +134,7 @@ async def test_a_request_that_takes_a_signature_says_whose_key_signs_and_how_els
         ada = Visiting(app, tokens["ada"])
         text = (await ada.see(f"/requests/{row.id}")).text
         assert "Your signature is required" in text
-        assert "add one under" in text
+        assert "add a passkey under" in text
         assert f"keyturn approve {row.id[:12]} --digest {row.digest[:16]} --sign" in text
         assert f'data-signs="{row.id}"' in text
         edit = (await ada.see(f"/requests/{row.id}/edit")).text

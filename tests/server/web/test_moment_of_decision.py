@@ -52,6 +52,7 @@ async def test_the_answer_names_who_is_still_needed_and_the_used_button_is_gone(
         open_again = await ada.see(page)
         assert (button("approve") in open_again.text, "You approved" in open_again.text) == (True, False)
         assert "vote withdrawn ada" in words(open_again)
+        assert "You withdrew your vote. 2 approvals from role" in words(open_again)
         for visitor in (ada, ben):
             await visitor.decide(name, "approve")
         assert "ben decided it: approved." in words(await ada.see(page))
@@ -68,6 +69,9 @@ async def test_an_approval_is_undone_before_its_call_starts_but_for_high_risk() 
         assert ('data-undo="' in held.text, button("withdraw") in held.text) == (True, True)
         await ada.decide(asked["notices"], "withdraw")
         assert (await app.inbox.get(asked["notices"])).state == "open"
+        assert "You withdrew the approval. The call did not run, and is pending approval" in words(await ada.see(page))
+        risky = words(await ada.see(f"/requests/{asked['ci']}"))
+        assert "High risk: once approved, the call starts at once and cannot be undone." in risky
         await ada.decide(asked["ci"], "approve")
         assert "data-undo" not in (await ada.see(f"/requests/{asked['ci']}")).text
 
@@ -105,6 +109,18 @@ async def test_a_list_has_rows_and_what_a_field_takes_is_said_of_it() -> None:
         assert 'names: ["a", "c"]' in words(drawn)
 
 
+async def test_a_question_that_was_answered_without_another_request_stays_in_the_list() -> None:
+    replies: list[Any] = [[function_call("tag", {"names": ["a"], "amount": 1})], "The second list."]
+    app, tokens, asked = await staffed("desk", agents=[Agent("desk", model=ScriptedModel(replies), tools=[tag])])
+    async with app:
+        ada, page = Visiting(app, tokens["ada"]), f"/requests/{asked['desk']}"
+        assert "This request closes, and the call does not run." in words(await ada.see(page))
+        await ada.decide(asked["desk"], "ask_back", message="Which list?")
+        await app.result((await app.inbox.get(asked["desk"])).run, 20)
+        assert "The agent answered. It did not request approval again." in words(await ada.see(page))
+        assert asked["desk"] in (await ada.see("/")).text
+
+
 async def _unreadable(*_asked: Any) -> Any:
     raise LogDamaged("5e1f", 0, "does not fold")
 
@@ -120,18 +136,18 @@ async def test_a_question_and_its_answer_stand_with_the_request_that_follows(mon
         ada, page = Visiting(app, tokens["ada"]), f"/requests/{asked['desk']}"
         await ada.decide(asked["desk"], "ask_back", message="Which list?")
         listed = await ada.see("/")
-        assert "Waiting for the agent's answer" in words(listed)
+        assert "Questions to agents" in words(listed)
         assert asked["desk"] in listed.text
         assert "Which list? The agent has not answered yet." in words(await ada.see(page))
         decides = Visiting(app, await app.people.issue_token("ada", ("decide",), by="ada"), program=True)
-        assert "Waiting for the agent's answer" not in words(await decides.see(page))  # it may not read lists
+        assert "Questions to agents" not in words(await decides.see(page))  # it may not read lists
         with monkeypatch.context() as damaged:
             damaged.setattr("keyturn.server.web.inbox.log_in", _unreadable)
             assert "No pending requests." in words(await ada.see("/"))
         run = (await app.inbox.get(asked["desk"])).run
         await Runner.run(agent, await RunState.load(app.journal, run, agent))
         [row] = await app.inbox.list()
-        assert "Waiting for the agent's answer" not in words(await ada.see("/"))
+        assert "Questions to agents" not in words(await ada.see("/"))
         seen = words(await ada.see(f"/requests/{row.id}"))
         assert "ada asked the agent" in seen
         assert seen.index("Which list?") < seen.index("The second list.")

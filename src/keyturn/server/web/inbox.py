@@ -10,10 +10,10 @@ from fastapi import APIRouter, Depends
 from starlette.requests import Request as HttpRequest
 from starlette.responses import JSONResponse, RedirectResponse, Response
 
+from ...core import events as ev
 from ...core.codec import Log
 from ...core.durations import milliseconds
 from ...core.errors import KeyturnError, UserError
-from ...core.events import Step
 from ...core.policy import Approval
 from ...core.run import request_id, undo_until
 from ...core.states import OVER
@@ -38,7 +38,7 @@ from ...presenting.asking import (
 )
 from ...presenting.call_history import edited_in
 from ...presenting.exchange import Exchange, about, exchanges_of
-from ...presenting.recorded import overrules, recorded
+from ...presenting.recorded import Recorded, overrules, recorded
 from ...presenting.trail import trail_of
 from ...presenting.words_before import ADVICE, context_of
 from ...tools.base import plain_preview
@@ -262,6 +262,7 @@ async def detail_of(at: Here, row: RequestRow) -> dict[str, Any]:
     call = log.run.calls.get(row.call)
     until = None if call is None else undo_until(call)
     payload = await asyncio.to_thread(payload_of, shown)
+    thread, people = _thread(log, row.call), still_asked(at.visitor, row, at.now)
     return {
         "row": row,
         "shown": shown,
@@ -280,10 +281,12 @@ async def detail_of(at: Here, row: RequestRow) -> dict[str, Any]:
         "missed": row.state == "expire" and may_hear(at.visitor.directory, at.visitor.person, shown, at.now),
         "on_call": on_call_words(at, row),
         "trail": trail,
-        "recorded": recorded(row, at.visitor.id, trail, at.now, still_asked(at.visitor, row, at.now), until),
+        "recorded": _answered(recorded(row, at.visitor.id, trail, at.now, people, until), thread),
+        "people": people,
+        "granted": row.by == at.visitor.id and _gave_grant(log, row),
         "overrules": overrules(shown),
         "progress": progress(shown),
-        "thread": _thread(log, row.call),
+        "thread": thread,
         "edited": _sides(log.steps, row.call),
         "unrecorded": None,
         "starts": sum(mark.kind == "started" for mark in trail),
@@ -296,6 +299,24 @@ async def detail_of(at: Here, row: RequestRow) -> dict[str, Any]:
         "signing": _signing(at) if who.signs else None,
         "command": _command(row),
     }
+
+
+def _answered(made: Recorded | None, thread: Sequence[Question]) -> Recorded | None:
+    """Return what is recorded of a question to the agent once that has answered."""
+    last = thread[-1].exchange if thread else None
+    if made is None or last is None or not last.answered_at or thread[-1].before:
+        return made
+    more = "It requested approval again." if last.after else "It did not request approval again."
+    return made._replace(then=f"The agent answered. {more}")
+
+
+def _gave_grant(log: Log, row: RequestRow) -> bool:
+    """Return whether the decision of a request created a grant."""
+    for step in log.steps:
+        decided = any(isinstance(event, ev.CallDecided) and event.decision.call == row.call for event in step.events)
+        if decided and any(isinstance(event, ev.GrantGiven) for event in step.events):
+            return True
+    return False
 
 
 class Question(NamedTuple):
@@ -327,7 +348,7 @@ async def _asked_back(at: Here) -> list[RequestRow]:
         except KeyturnError:  # a run that cannot be read does not take the page with it
             continue
         each = next((each for each in exchanges_of(log.steps) if each.before == row.call), None)
-        if each is not None and not each.after and log.run.status not in OVER:
+        if each is not None and not each.after and (each.answered_at or log.run.status not in OVER):
             found.append(row)
     return found
 
@@ -339,7 +360,7 @@ class Sides(NamedTuple):
     approved: list[Block]
 
 
-def _sides(steps: Sequence[Step], call: str) -> Sides | None:
+def _sides(steps: Sequence[ev.Step], call: str) -> Sides | None:
     edited = edited_in(steps, call)
     if edited is None:
         return None

@@ -155,7 +155,8 @@
       event.preventDefault();
       event.stopPropagation();
       armed = Date.now();
-      tell(`High risk: press ${button.dataset.key || "it"} again within five seconds, or hold the button.`, 5000);
+      const how = event.detail || !button.dataset.key ? (matchMedia("(pointer: coarse)").matches ? "tap the button" : "click the button") : `press the key ${button.dataset.key.toUpperCase()}`;
+      tell(`High risk: ${how} again within five seconds, or hold the button.`, 5000);
     }, true);
   };
 
@@ -210,7 +211,13 @@
       one("[data-left]", clock).textContent = span(left);
       one("progress", clock).value = Math.max(0, left);
       clock.classList.toggle("late", left < 600000);
-      if (left <= 0) ended("This request expired.");
+      if (left <= 0) ended("This request expired. The call does not run.");
+    }
+    for (const left of all(".row:not(.done) [data-left]")) {
+      left.begun ??= performance.now();
+      const ms = +left.dataset.left - (performance.now() - left.begun);
+      left.textContent = ms > 0 ? `${span(ms)} left` : "expired";
+      left.classList.toggle("late", ms < 600000);
     }
   };
   // An approval that can be undone says for how long still; then what became of it is looked up.
@@ -284,7 +291,8 @@
     if (open) {
       const id = open.dataset.request;
       if (open.dataset.state === "open" && !now.has(id) && told.count <= 50) {
-        ended("This request is no longer pending. See what happened below.");
+        const clock = one(".clock[data-until]"), late = clock && +clock.dataset.until - +clock.dataset.now <= performance.now() - (clock.begun ?? Infinity);
+        ended(late ? "This request expired. The call does not run." : "This request is no longer pending. See what happened below.");
       } else if (now.has(id) && now.get(id).split(".")[1] !== open.dataset.revision) {
         ended("This request changed while you viewed it. Reload it before you decide.");
       }
@@ -365,7 +373,9 @@
     const open = one("#detail .request"), row = open && rows().find((each) => each.dataset.id === open.dataset.request);
     if (!row) return;
     row.classList.toggle("done", open.dataset.state !== "open");
-    if (open.dataset.word) one(".left", row).textContent = open.dataset.word;
+    const left = one(".left", row);
+    if (open.dataset.word) left.textContent = open.dataset.word;
+    else if (!left.dataset.left) left.textContent = one("[data-left]", open) ? `${one("[data-left]", open).textContent} left` : "";
     if (!open.dataset.votes) return;
     const more = one(".more", row), votes = one(".votes", more) || more.appendChild(document.createElement("span"));
     votes.className = "votes";
