@@ -128,7 +128,7 @@ def test_what_is_risky_is_held_or_pressed_twice(browser: Browser) -> None:
         page.get_by_role("button", name="Hold to approve").wait_for()
         page.keyboard.down("a")
         page.keyboard.down("a")  # it is held down, and repeats
-        expect(page.locator("#notice")).to_contain_text("press a again")
+        expect(page.locator("#notice")).to_contain_text("press the key A again")
         assert at.state("ci") == "open"
         page.keyboard.up("a")
         page.keyboard.press("a")
