@@ -221,6 +221,8 @@ def test_own_terms_never_stand_in_place_of_those_of_the_policy() -> None:
         terms = beside_own(own, ops).terms
         assert terms is not None
         assert (terms.role, terms.quorum, terms.break_glass) == ("ops", 2, None)
+    sure = Verdict("ask", terms=Approval(confirm=True, role="ops"))  # which is no step of a chain
+    assert beside_own(Approval(steps=[Approval(users=("eve",)), Approval(users=("mal",))]), sure).action == "deny"
 
 
 COMBINED: dict[str, tuple[Approval, Approval, Approval | None]] = {

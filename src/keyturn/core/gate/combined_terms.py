@@ -73,6 +73,25 @@ confirm=False, break_glass=None, min_look=None, steps=None, then=None)
         return None
 
 
+def beside(own: Approval, stated: Approval) -> Approval | None:
+    """Return a policy's terms beside a tool's own, None where they cannot both be met; the policy's approvers decide.
+
+    Whether those are whom the tool names is verified before the start.
+
+    >>> beside(Approval(quorum=2), Approval(users=["ann"])) is None
+    True
+    """
+    if own.then is not None or stated.then is not None:
+        return combined(own, stated)
+    named = own if stated.role is None and not stated.users else stated
+    people: dict[str, Any] = {"role": named.role, "users": named.users}
+    glass = own.break_glass if own.break_glass == stated.break_glass else None
+    try:
+        return combined(replace(own, **people), replace(stated, **people, break_glass=glass))
+    except UserError:  # so many people are not named
+        return None
+
+
 def _chained(outer: Approval, inner: Approval) -> Approval | None:
     """Return a chain that meets both, of which one is a chain at least."""
     if outer == inner:

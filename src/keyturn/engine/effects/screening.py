@@ -18,7 +18,7 @@ import msgspec
 from ...core import commands as cm
 from ...core import events as ev
 from ...core.errors import AgentMissing, Conflict, Expired, UserError
-from ...core.gate.combined_terms import NOT_COMBINED, combined, escalated_from
+from ...core.gate.combined_terms import NOT_COMBINED, beside, combined, escalated_from
 from ...core.gate.deciding import meets
 from ...core.gate.grants import grant_for
 from ...core.gate.opening import Still, still
@@ -230,15 +230,7 @@ def beside_own(own: Approval, stated: Verdict) -> Verdict:
         return stated
     if stated.action == "allow" or terms is None:
         return msgspec.structs.replace(stated, action="ask", terms=own)
-    if own.then is not None or terms.then is not None:
-        return msgspec.structs.replace(stated, terms=combined(own, terms) or own)
-    named = own if terms.role is None and not terms.users else terms
-    people = {"role": named.role, "users": named.users}
-    glass = {"break_glass": own.break_glass if own.break_glass == terms.break_glass else None}
-    try:  # whether those people are whom the tool names is verified before the start
-        both = combined(msgspec.structs.replace(own, **people), msgspec.structs.replace(terms, **people, **glass))
-    except UserError:  # so many people are not named
-        both = None
+    both = beside(own, terms)
     return Verdict("deny", _NOT_BESIDE, by=stated.by) if both is None else msgspec.structs.replace(stated, terms=both)
 
 
