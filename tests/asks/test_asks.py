@@ -199,6 +199,20 @@ async def test_the_wishes_of_a_caller_name_no_approver_in_place_of_those_of_the_
             )
 
 
+async def test_the_steps_of_a_chain_are_met_and_the_journal_checks_between_them() -> None:
+    steps = Approval(steps=[Approval(users=["ben"]), Approval(users=["cyd"])])
+    async with office() as app:
+        await peopled(app)
+        asked = await app.asks.ask(refund(terms=steps))
+        await app.inbox.approve(await pending(app, asked), by=Login("ben"))
+        assert (await check(app.journal)).ok
+        [row] = await app.inbox.list(run=asked.id)
+        assert [vote.at.year > 2000 for step in row.request.met for vote in step.votes] == [True]
+        await app.inbox.approve(row, by=Login("cyd"))
+        state = await app.asks.wait(asked.id, 30)
+        assert (await app.asks.claim(state.id, state.digest, "job")).status == "claimed"
+
+
 async def test_a_policy_that_became_stricter_stops_a_claim() -> None:
     async with office(policy=Policy(allow(tool="refund"))) as app:
         state = await app.asks.wait((await app.asks.ask(refund())).id, 30)

@@ -149,12 +149,12 @@ def _with_moments(told: dict[str, Any], how: Callable[[Any], Any]) -> dict[str, 
     """Return a request as plain data with its times in another form: a row keeps them in milliseconds."""
     made = {**told, **{name: how(told[name]) for name in _MOMENTS if told.get(name) is not None}}
     for name, time in _WITHIN.items():
-        held: Any = told.get(name)
-        if held:
+        if held := told.get(name):
             several = isinstance(held, list | tuple)
-            each = cast("list[Any]", held) if several else [held]
-            moved = [_moved(one, time, how) for one in each]
+            moved = [_moved(one, time, how) for one in (cast("list[Any]", held) if several else [held])]
             made[name] = moved if several else moved[0]
+    if told.get("met"):  # each step of a chain holds votes
+        made["met"] = [{**step, "votes": [_moved(vote, "at", how) for vote in step["votes"]]} for step in told["met"]]
     return made
 
 
