@@ -196,6 +196,10 @@ class _Teller:
         self.reports: list[Any] = []
 
     def pytest_runtest_logreport(self, report: pytest.TestReport) -> None:
+        """Keep what is read of a test: of a step around it that passed in no time, nothing but a JUnit file reads."""
+        around = report.when != "call" and report.passed and report.duration < 0.01 and not report.sections
+        if around and self.config.getoption("xmlpath", None) is None:
+            return
         self.reports.append(self.config.hook.pytest_report_to_serializable(config=self.config, report=report))
 
     def ran(self, place: int) -> None:
