@@ -127,7 +127,7 @@ BROKEN: list[Mutant] = [
         "I3 one delivery decides a call once",
         Edit(
             delivery._delivered,
-            "if not say_alike(first.setdefault(decision.call, decision), decision):",
+            "if not same_decision(first.setdefault(decision.call, decision), decision):",
             "if False:",
         ),
     ),
@@ -462,7 +462,9 @@ BROKEN: list[Mutant] = [
     mutant(
         "a probe renews an approval",
         "I1 what lets a call run does so for as long as it says",
-        Edit(run.let_by, 'call.cleared if decision is not None and decision.via == "probe" else decision', "decision"),
+        Edit(
+            run.allowed_by, 'call.cleared if decision is not None and decision.via == "probe" else decision', "decision"
+        ),
     ),
     mutant(
         "a probe speaks after a restore",

@@ -19,7 +19,7 @@ pytestmark = pytest.mark.usefixtures("home")
 
 @pytest.mark.parametrize("name", ["x'6162'", "CAST(x'ff' AS TEXT)"])
 async def test_one_row_whose_run_is_no_text_makes_every_worker_spin(tmp_path: Path, name: str) -> None:
-    """`due` leaves it out, `next_due` does not: `stir` returns at once, for ever."""
+    """`due` leaves it out, `next_due` does not: `wait_until_due` returns at once, for ever."""
     payer, file = Payer(), tmp_path / "runs.db"
     await SQLiteJournal(file).close()
     sql(file, f"INSERT INTO runs (tenant, run, head, due) VALUES ('default', {name}, 1, 0)")

@@ -41,7 +41,7 @@ REFUSED = {
 }
 
 
-class Taken:
+class QuotaUse:
     """A state that was saved there, and the agents of its world, built here."""
 
     def __init__(self, name: str) -> None:
@@ -84,7 +84,7 @@ def calls_of(state: RunState[Any]) -> list[tuple[str, str]]:
 @pytest.mark.parametrize("name", [name for name in NAMES if name not in REFUSED])
 async def test_each_state_goes_on_to_its_end(name: str, run: Run, carry: Carry) -> None:
     """What waits is decided and the run ends; nothing that ran there runs here again."""
-    async with Taken(name).connected() as taken:
+    async with QuotaUse(name).connected() as taken:
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")  # a context of a type comes back as data
             state = await carry(taken.agent, await taken.over())
@@ -109,14 +109,14 @@ async def test_each_state_goes_on_to_its_end(name: str, run: Run, carry: Carry) 
 
 
 async def test_a_foreign_state_needs_somebody_to_vouch_for_it() -> None:
-    taken = Taken("waiting")
+    taken = QuotaUse("waiting")
     for trust in cast("list[bool]", [False, 1, "yes"]):
         with pytest.raises(StateRejected, match=r"no seal.*trust=True"):
             await RunState.from_openai_agents(taken.agent, taken.state, trust=trust)
 
 
 async def test_what_was_said_and_used_comes_along(run: Run) -> None:
-    taken = Taken("waiting")
+    taken = QuotaUse("waiting")
     state = await RunState.from_openai_agents(taken.agent, json.dumps(taken.state, indent=2), trust=True)
     assert state.context.context == {"who": "me"}
     assert state.usage.total_tokens == 32
@@ -140,7 +140,7 @@ async def test_what_was_said_and_used_comes_along(run: Run) -> None:
 
 
 async def test_decisions_that_were_not_carried_out_are_carried_out_here(run: Run, carry: Carry) -> None:
-    taken = Taken("decided")
+    taken = QuotaUse("decided")
     state = await carry(taken.agent, await taken.over())
     result = await run(taken.agent, state)
     assert (taken.done, result.interruptions) == (["pay ann 5"], [])
@@ -148,19 +148,19 @@ async def test_decisions_that_were_not_carried_out_are_carried_out_here(run: Run
 
 
 async def test_decisions_for_good(run: Run) -> None:
-    taken = Taken("always_approved_earlier")
+    taken = QuotaUse("always_approved_earlier")
     with pytest.warns(UserWarning, match="decided for good of 'pay'"):
         state = await taken.over()
     assert state.grants == [], "an approval for good ends where a run goes on in another place"
     assert calls_of(state) == [("wire", "approval")]
-    taken = Taken("always_rejected")
+    taken = QuotaUse("always_rejected")
     await run(taken.agent, await taken.over())
     assert taken.done == []
     assert taken.read()["p1"] == taken.read()["p2"] == "No money today."
 
 
 async def test_what_was_started_there_and_not_recorded_is_in_doubt(run: Run) -> None:
-    taken = Taken("executed_without_result")
+    taken = QuotaUse("executed_without_result")
     state = await taken.over()
     doubt, waits = state.get_interruptions()
     assert (doubt.kind, waits.kind) == ("in_doubt", "approval")
@@ -175,18 +175,20 @@ async def test_what_was_started_there_and_not_recorded_is_in_doubt(run: Run) -> 
 
 
 async def test_nested_agents_go_on_where_they_were(run: Run, carry: Carry) -> None:
-    taken = Taken("nested_decided")
+    taken = QuotaUse("nested_decided")
     result = await run(taken.agent, await carry(taken.agent, await taken.over()))
     assert (taken.done, result.final_output) == (["pay bob 6"], "desk is done")
     assert taken.read("payer") == {"l2": "bob is known", "p2": "paid 6 to bob"}
     assert taken.read("clerk") == {"b1": "payer is done", "p1": "Not Ann."}
     assert taken.read("desk") == {"a1": "clerk is done", "l1": "zoe is known"}
-    assert (await Taken("nested_after_another").over()).usage.total_tokens == 324, "those of an agent that ended, too"
+    assert (await QuotaUse("nested_after_another").over()).usage.total_tokens == 324, (
+        "those of an agent that ended, too"
+    )
 
 
 async def test_a_nested_decision_for_good_counts_for_what_waits(run: Run) -> None:
     """There it would end with that agent's run; here a grant would be for all of them."""
-    taken = Taken("nested")
+    taken = QuotaUse("nested")
     inner = taken.state["last_processed_response"]["functions"][0]["agent_run_state"]
     words = {"agent": {"name": "clerk"}, "tool_key": "pay", "decision": {"approved": True, "rejected": []}}
     inner["context"]["function_tool_approvals"] = [words]
@@ -199,7 +201,7 @@ async def test_a_nested_decision_for_good_counts_for_what_waits(run: Run) -> Non
 
 async def test_a_handoff_keeps_what_its_filter_left(run: Run) -> None:
     for name, reads in (("handed_over", ["l1", "h1", "p1"]), ("handed_over_filtered", ["p1"])):
-        taken = Taken(name)
+        taken = QuotaUse(name)
         state = await taken.over()
         state.approve(state.get_interruptions()[0])
         result = await run(taken.agent, state)
@@ -210,13 +212,13 @@ async def test_a_handoff_keeps_what_its_filter_left(run: Run) -> None:
 
 async def test_a_session_goes_on_without_doubles_and_gaps(run: Run, carry: Carry) -> None:
     for name in ("session", "session_resumed_in_part"):
-        taken = Taken(name)
+        taken = QuotaUse(name)
         session = SQLiteSession("s")
         assert taken.session_items is not None
         await session.add_items(taken.session_items)
         state = await carry(taken.agent, await taken.over())
         with pytest.raises(UserError, match="session="):
-            await run(taken.agent, await Taken(name).over())
+            await run(taken.agent, await QuotaUse(name).over())
         for item in state.get_interruptions():
             state.approve(item)
         await run(taken.agent, state, session=session)
@@ -227,7 +229,7 @@ async def test_a_session_goes_on_without_doubles_and_gaps(run: Run, carry: Carry
 
 
 async def test_the_provider_is_sent_what_it_has_not_seen(run: Run) -> None:
-    taken = Taken("chained")
+    taken = QuotaUse("chained")
     state = await taken.over()
     for item in state.get_interruptions():
         state.approve(item)
@@ -235,7 +237,7 @@ async def test_the_provider_is_sent_what_it_has_not_seen(run: Run) -> None:
     asked = taken.models["desk"].calls[-1]
     assert asked.previous_response_id == "resp-2"
     assert [item["call_id"] for item in asked.input] == ["p1", "l2", "p2"]
-    taken = Taken("conversation")
+    taken = QuotaUse("conversation")
     state = await taken.over()
     for item in state.get_interruptions():
         state.reject(item)
@@ -244,10 +246,10 @@ async def test_the_provider_is_sent_what_it_has_not_seen(run: Run) -> None:
 
 
 async def test_added_messages(run: Run) -> None:
-    taken = Taken("message_added")
+    taken = QuotaUse("message_added")
     state = await taken.over()
     assert [item["content"] for item in state.pending_input] == ["Be quick about it"]
-    taken = Taken("message_delivered")
+    taken = QuotaUse("message_delivered")
     state = await taken.over()
     state.reject(state.get_interruptions()[0])
     await run(taken.agent, state)
@@ -256,7 +258,7 @@ async def test_added_messages(run: Run) -> None:
 
 
 async def test_guardrails_that_spoke_do_not_speak_again(run: Run) -> None:
-    taken = Taken("guarded")
+    taken = QuotaUse("guarded")
     result = await run(taken.agent, await taken.over())
     assert taken.done == []
     assert [one.output.output_info for one in result.input_guardrail_results] == [{"polite": True}]
@@ -264,7 +266,7 @@ async def test_guardrails_that_spoke_do_not_speak_again(run: Run) -> None:
 
 
 async def test_contexts(run: Run) -> None:
-    taken = Taken("context_of_a_type")
+    taken = QuotaUse("context_of_a_type")
     with pytest.warns(UserWarning, match="plain data"):
         assert (await taken.over()).context.context == {"owner": "ann", "limit": 5}
     state = await taken.over(context_deserializer=lambda data: Account(**data))
@@ -272,13 +274,13 @@ async def test_contexts(run: Run) -> None:
     with pytest.raises(UserError, match="more than its data"):
         await taken.over(strict_context=True)
     mine = object()
-    assert (await Taken("context_omitted").over(context_override=mine)).context.context is mine
+    assert (await QuotaUse("context_omitted").over(context_override=mine)).context.context is mine
 
 
 @pytest.mark.parametrize("name", REFUSED)
 async def test_what_cannot_be_carried_is_refused_by_its_name(name: str) -> None:
     with pytest.raises(StateRejected, match=REFUSED[name]):
-        await Taken(name).over()
+        await QuotaUse(name).over()
 
 
 async def test_other_versions_fields_and_shapes_are_refused() -> None:
@@ -295,18 +297,18 @@ async def test_other_versions_fields_and_shapes_are_refused() -> None:
         ({"generated_items": []}, "generated_items"),
         ({"current_step": {"type": "next_step_dance"}}, "next_step_dance"),
     ):
-        taken = Taken("waiting")
+        taken = QuotaUse("waiting")
         taken.state.update(change)
         with pytest.raises(StateRejected, match=words):
             await taken.over()
     with pytest.raises(StateRejected, match="a key occurs twice"):
-        await RunState.from_openai_agents(Taken("waiting").agent, '{"a": 1, "a": 2}', trust=True)
+        await RunState.from_openai_agents(QuotaUse("waiting").agent, '{"a": 1, "a": 2}', trust=True)
     with pytest.raises(StateRejected, match="no state"):
-        await RunState.from_openai_agents(Taken("waiting").agent, "[]", trust=True)
+        await RunState.from_openai_agents(QuotaUse("waiting").agent, "[]", trust=True)
 
 
 async def test_two_words_on_one_call_are_none() -> None:
-    taken = Taken("decided")
+    taken = QuotaUse("decided")
     words = taken.state["context"]["function_tool_approvals"][0]["decision"]
     words["rejected"] = words["approved"]
     with pytest.raises(StateRejected, match="both approves and rejects"):
@@ -314,7 +316,7 @@ async def test_two_words_on_one_call_are_none() -> None:
 
 
 async def test_a_tool_that_is_gone_or_another(run: Run) -> None:
-    taken = Taken("decided")
+    taken = QuotaUse("decided")
     _pay, *others = taken.agent.tools
     taken.agent.tools = others
     with pytest.raises(ToolMissing, match="pay"):
@@ -335,9 +337,9 @@ async def test_a_tool_that_is_gone_or_another(run: Run) -> None:
     assert spent == []
 
 
-def half_decided() -> Taken:
+def half_decided() -> QuotaUse:
     """A state in which a call that the provider runs was approved, and the one beside it waits still."""
-    taken = Taken("hosted")
+    taken = QuotaUse("hosted")
     approval = {"type": "mcp_approval_response", "approval_request_id": "mcpr_2", "approve": True}
     response = {"type": "mcp_approval_response_item", "raw_item": approval, "agent": {"name": "desk"}}
     taken.state["generated_items"].append(response)
@@ -348,7 +350,7 @@ def half_decided() -> Taken:
     return taken
 
 
-def sent_approvals(taken: Taken) -> list[int]:
+def sent_approvals(taken: QuotaUse) -> list[int]:
     """How many approvals of the call that was approved last each question held."""
     return [str(asked.input).count("'approval_request_id': 'mcpr_2'") for asked in taken.models["desk"].calls]
 
@@ -377,7 +379,7 @@ async def test_a_call_whose_first_question_got_no_reply_is_in_doubt(run: Run) ->
 
 
 async def test_another_server_of_the_name() -> None:
-    async with Taken("local_server").connected() as taken:
+    async with QuotaUse("local_server").connected() as taken:
         assert next(iter((await taken.over()).undelivered.decisions.values())).verdict == "approve"
         moved = deepcopy(taken.state)
         moved["last_processed_response"]["mcp_tool_bindings"]["n1"] = ["vault", "delete_note", 0]
@@ -387,17 +389,17 @@ async def test_another_server_of_the_name() -> None:
 
 async def test_a_call_that_the_state_hides_from_people_is_left_to_the_gate(run: Run) -> None:
     """A state in which an undecided call does not wait any more starts nothing: its tool asks here."""
-    taken = Taken("waiting")
+    taken = QuotaUse("waiting")
     taken.state["current_step"]["data"]["interruptions"] = []
     result = await run(taken.agent, await taken.over())
     assert ([item.tool_name for item in result.interruptions], taken.done) == (["pay", "pay"], [])
-    taken = Taken("waiting")
+    taken = QuotaUse("waiting")
     taken.state["context"]["tool_invocations"] = {}
     assert calls_of(await taken.over()) == [("pay", "in_doubt")] * 2, "nobody knows how far they came"
 
 
 async def test_one_state_is_taken_over_once(run: Run) -> None:
-    taken = Taken("decided")
+    taken = QuotaUse("decided")
     first, again = await taken.over(), await taken.over()
     await run(taken.agent, first)
     with pytest.raises(Conflict, match="stale"):
@@ -406,7 +408,7 @@ async def test_one_state_is_taken_over_once(run: Run) -> None:
 
 
 async def test_an_app_takes_runs_over_into_its_journal() -> None:
-    taken = Taken("nested")
+    taken = QuotaUse("nested")
     async with App([taken.agent], "memory://") as app:
         started = await app.take_over("desk", taken.state, trust=True)
         assert (await started.wait(20)).status == "waiting"
@@ -440,7 +442,7 @@ ODD: list[tuple[str, tuple[Any, ...], Any]] = [
 async def test_a_state_with_a_part_of_another_type_is_refused_before_anything_of_it_is_taken_over(
     name: str, path: tuple[Any, ...], odd: Any
 ) -> None:
-    taken = Taken(name)
+    taken = QuotaUse(name)
     part: Any = taken.state
     for step in path[:-1]:
         part = part[step]
@@ -450,7 +452,7 @@ async def test_a_state_with_a_part_of_another_type_is_refused_before_anything_of
 
 
 async def test_a_tool_whose_parameters_are_not_as_that_sdk_saves_them_has_changed() -> None:
-    taken = Taken("decided")
+    taken = QuotaUse("decided")
     for entry in taken.state["last_processed_response"]["functions"]:
         entry["tool"]["paramsJsonSchema"]["properties"] = [1]
     with pytest.warns(UserWarning, match="the tool has changed since"):

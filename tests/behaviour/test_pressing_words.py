@@ -12,7 +12,7 @@ from keyturn.console import decide
 from keyturn.console.screen import Terminal
 from keyturn.inbox_screen.drawing import known_rows
 from keyturn.inbox_screen.reading import InboxSeat
-from keyturn.presenting.words_before import ADVICE
+from keyturn.presenting.message_context import ADVICE
 from keyturn.testing import ScriptedModel, assistant_message, function_call
 from tests.server.office import opened, peopled
 from tests.server.web.visiting import Visiting

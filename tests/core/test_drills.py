@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from keyturn.core import commands as cm
 from keyturn.core import events as ev
-from keyturn.core.drill_words import told_of
+from keyturn.core.drill_words import drill_outcome
 from keyturn.core.effects import wakes_at
 from keyturn.core.errors import Conflict, Expired, KeyturnError, NotAllowed
 from keyturn.core.people import Decider
@@ -207,9 +207,9 @@ def test_the_terms_run_out_as_for_any_other(what: Any) -> None:
 
 
 def test_what_is_said_is_kind_and_of_drills_only() -> None:
-    assert told_of("approve") == ""
-    assert "Thank you" in told_of("drill_passed")
-    assert "no harm is done" in told_of("drill_failed")
+    assert drill_outcome("approve") == ""
+    assert "Thank you" in drill_outcome("drill_passed")
+    assert "no harm is done" in drill_outcome("drill_failed")
 
 
 def beside(pen: Pen, draw: Any) -> list[cm.RunCommand]:

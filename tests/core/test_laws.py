@@ -24,7 +24,7 @@ from keyturn.core.gate.reviews import review_digest
 from keyturn.core.people import Proof
 from keyturn.core.policy import Verdict
 from keyturn.core.preview import Preview, Text
-from keyturn.core.run import Run, call_digest, twin
+from keyturn.core.run import Run, call_digest, copy_run
 from keyturn.core.usage import Counts
 from tests.core.auditor import Auditor
 from tests.core.drawn import OPS, PEOPLE, TERMS
@@ -109,7 +109,7 @@ class Commands(RuleBasedStateMachine):
     def do(self, command: cm.RunCommand, later: int = 0) -> None:
         """Send a command to both: they agree, what was refused changed nothing, and what happened keeps the laws."""
         before, now = everything(self.run), self.pen.now + later
-        usage, length, other = astuple(self.run.usage), len(self.pen.log), twin(self.run)
+        usage, length, other = astuple(self.run.usage), len(self.pen.log), copy_run(self.run)
         expected = self.reference.do(command, now)
         try:
             self.pen(command, at=now)

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from msgspec.structs import replace
 
 from keyturn.core import commands as cm
-from keyturn.core.counted import Let
+from keyturn.core.counted import CountedCall
 from keyturn.core.empties import owned
 from keyturn.core.evolve import fold
 from keyturn.core.past import RunPast, Totals
@@ -134,7 +134,7 @@ def test_a_window_is_the_sum_of_what_ran_in_it(happened: list[tuple[str, int, in
     run = new_run()
     totals: Totals = {}
     _raw, made = tool("c0", "")
-    standing = dict[str, Let]()
+    standing = dict[str, CountedCall]()
 
     def one(_view: CallView) -> int:
         return 1
@@ -145,7 +145,7 @@ def test_a_window_is_the_sum_of_what_ran_in_it(happened: list[tuple[str, int, in
         if what == "back" and call in standing:
             owned(run, "let").append(replace(standing.pop(call), sign=-1))
         elif what != "back" and call not in standing:
-            standing[call] = Let(call, "a", made, "{}", run.now)
+            standing[call] = CountedCall(call, "a", made, "{}", run.now)
             owned(run, "let").append(standing[call])
         # The begin of the stretch may go back as well: a clock was put back.
         for since in (None, run.now - back, run.now - 2):

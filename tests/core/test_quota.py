@@ -12,7 +12,7 @@ from msgspec.structs import replace
 
 from keyturn.core import commands as cm
 from keyturn.core import events as ev
-from keyturn.core.counted import Owed
+from keyturn.core.counted import OwedReturn
 from keyturn.core.errors import Conflict, NotPending, UserError
 from keyturn.core.quota import LIMIT, spent_since
 from tests.core.samples import ALLOW, ASK, DENY, PEOPLE, Pen, asked, tool
@@ -178,7 +178,7 @@ def test_a_run_that_is_cancelled_owes_what_its_calls_took_that_did_not_begin() -
 
 
 def test_what_is_owed_is_named_by_arguments_and_tells_nothing_without_the_salt() -> None:
-    owed = list[Owed]()
+    owed = list[OwedReturn]()
     for salt in ("one", "two"):
         pen = let("q")
         pen.run.salt = salt

@@ -7,8 +7,8 @@ from typing import Any, NamedTuple
 
 import pytest
 
-from keyturn.journal.bell import Bell
 from keyturn.journal.postgres_listener import PostgresListener
+from keyturn.journal.waiters import Waiters
 
 
 class Notice(NamedTuple):
@@ -18,7 +18,7 @@ class Notice(NamedTuple):
     payload: str
 
 
-class Rings(Bell):
+class Rings(Waiters):
     """Keeps what it was rung for; None for everything."""
 
     def __init__(self) -> None:

@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 from keyturn import UserError
-from keyturn.journal.doorbell import Doorbell
+from keyturn.journal.process_signal import ProcessSignal
 from keyturn.journal.sqlite import SQLiteJournal
 
 
@@ -59,7 +59,7 @@ def test_nobody_else_rings_or_takes_a_bell_away(short: Path, tmp_path: Path, mon
     monkeypatch.setenv("XDG_RUNTIME_DIR", str(short))
     file = tmp_path / "runs.db"
     file.touch()
-    bell = Doorbell(file, lambda: None)
+    bell = ProcessSignal(file, lambda: None)
     bell.listen()
     [ours] = short.iterdir()
     [which] = ours.iterdir()
@@ -68,7 +68,7 @@ def test_nobody_else_rings_or_takes_a_bell_away(short: Path, tmp_path: Path, mon
     bell.close()
     assert list(which.iterdir()) == []
     ours.chmod(0o777)
-    other = Doorbell(file, lambda: None)
+    other = ProcessSignal(file, lambda: None)
     other.listen()
     other.ring()
     assert list(which.iterdir()) == []

@@ -249,7 +249,7 @@ async def test_a_text_that_is_no_text_takes_no_other_row_with_it(kept: Kept) -> 
         assert not (await looked(journal)).ok
     journal = kept.tampered(f"UPDATE runs SET run = {broken}, due = 0 WHERE run = ?", run)
     assert await journal.due() is not None
-    await journal.stir(0.01)
+    await journal.wait_until_due(0.01)
     await journal.close()
 
 
@@ -284,7 +284,13 @@ async def test_whatever_stands_in_any_column_nothing_untyped_comes_out(kept: Kep
             forget()
             run = dice.choice(kept.runs)
             doors = [
-                *(journal.read(run), journal.head(run), journal.hashes(run), journal.due(), journal.stir(0.001)),
+                *(
+                    journal.read(run),
+                    journal.head(run),
+                    journal.hashes(run),
+                    journal.due(),
+                    journal.wait_until_due(0.001),
+                ),
                 *(journal.runs(), journal.requests(), journal.grants(), journal.outbox(), log_in(journal, run)),
                 *(journal.append(run, 3, [b"x"]), journal.claim(run, "w", 1), journal.restored(), journal.erase(run)),
                 check(journal),

@@ -40,7 +40,7 @@ class TestSQLiteJournal(JournalSuite, RecordsSuite, OutboxSuite):
 async def test_a_second_process_is_heard(tmp_path: Path) -> None:
     path = tmp_path / "runs.db"
     journal = SQLiteJournal(path)
-    waits = asyncio.ensure_future(journal.stir(30))
+    waits = asyncio.ensure_future(journal.wait_until_due(30))
     await turns_of_the_loop(2)
     await journal.head("run")  # asked of the thread that was asked what is due before: now it waits to hear of more
     code = (

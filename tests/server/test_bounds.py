@@ -90,9 +90,9 @@ async def test_verifying_and_exporting_end_when_their_time_is_up(monkeypatch: py
         assert (await at.ask("GET", "/audit?newest=true")).json()["late"] is False
     async with bank() as at:
         ada = at.as_("ada")
-        mark = (await ada.fields("/audit"))["form_mark"]
+        mark = (await ada.fields("/audit"))["csrf_token"]
         for path, form in (("/audit/verify", {}), ("/audit/export", {"format": "csv"})):
-            made = await ada.send(path, {"form_mark": mark, **form})
+            made = await ada.send(path, {"csrf_token": mark, **form})
             assert made.status_code == 503
             assert "has no such bound" in made.text
 

@@ -19,7 +19,7 @@ from keyturn.core.encodable import moment
 from keyturn.journal.rows import RunRow
 from keyturn.server.streams import event
 from keyturn.testing import ScriptedModel, function_call
-from keyturn.wire.seen import LAST, Decided, RunLine, RunSeen
+from keyturn.wire.responses import LAST, Decided, RunLine, RunSeen
 from tests.server.programs import Port
 from tests.waiting import turns_of_the_loop
 

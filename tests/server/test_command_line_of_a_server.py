@@ -15,7 +15,7 @@ from keyturn.cli.main import main
 from keyturn.client import AsyncClient, Client, ServerError
 from keyturn.client.inbox import AsyncInbox
 from keyturn.journal.rows import Query
-from keyturn.wire.seen import GrantSeen
+from keyturn.wire.responses import GrantSeen
 from tests.server.office import Served, office, opened, peopled
 from tests.server.programs import Port
 

@@ -88,7 +88,7 @@ async def test_the_page_of_those_that_are_alike_and_deciding_them_read_no_more(m
         fields = await ben.fields(f"/requests/{row.id}/alike")
         assert pile.rows <= 500 + 20
         pile.rows = 0
-        body = {"form_mark": fields["form_mark"], "verdict": "approve", f"is.{row.id}.{row.digest}": "on"}
+        body = {"csrf_token": fields["csrf_token"], "verdict": "approve", f"is.{row.id}.{row.digest}": "on"}
         done = await ben.send(f"/requests/{row.id}/alike", body)
         assert done.status_code == 200
         assert pile.rows <= 20, "those that were ticked, and no other"

@@ -273,8 +273,8 @@ async def test_an_edit_that_writes_a_secret_is_signed_by_no_one() -> None:
 async def test_no_page_depends_on_whether_a_guess_is_right(who: str) -> None:
     async with office() as (app, tokens, row):
         visit = Visiting(app, tokens[f"{who}'s page"])
-        mark = (await visit.fields("/grants"))["form_mark"]
-        own = {"form_mark": mark, "digest": row.digest, "revision": "1", "run": row.run}
+        mark = (await visit.fields("/grants"))["csrf_token"]
+        own = {"csrf_token": mark, "digest": row.digest, "revision": "1", "run": row.run}
         of = {"requests": row.id, "runs": row.run, "people": "ben", "secrets": "ben"}
         for route in sorted({*routes_of(router)}):
             method, _, path = route.partition(" ")
@@ -304,15 +304,15 @@ async def test_who_may_not_decide_a_request_is_refused_before_what_they_sent_is_
             assert made.status_code == 403, (word, made.text)
         page = Visiting(app, tokens["eve's page"])
         for form in ("change", "edit", "grant"):
-            mark = (await page.fields("/grants"))["form_mark"]
-            sent = {"form_mark": mark, "digest": row.digest, "which": "own", "where": "{", "arg.user": "x"}
+            mark = (await page.fields("/grants"))["csrf_token"]
+            sent = {"csrf_token": mark, "digest": row.digest, "which": "own", "where": "{", "arg.user": "x"}
             assert (await page.send(f"/requests/{row.id}/{form}", sent)).status_code == 403, form
 
 
 async def test_a_typed_secret_is_a_change_even_where_it_is_the_same() -> None:
     async with office() as (app, tokens, row):
         ben = Visiting(app, tokens["ben's page"])
-        own = {"form_mark": (await ben.fields("/grants"))["form_mark"], "digest": row.digest}
+        own = {"csrf_token": (await ben.fields("/grants"))["csrf_token"], "digest": row.digest}
         same = await ben.send(f"/requests/{row.id}/change", {**own, "arg.user": "ann", "arg.password": TRUE})
         assert "No changes yet" not in same.text
         assert "password holds a secret that you typed" in same.text

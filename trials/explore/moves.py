@@ -10,7 +10,7 @@ from keyturn.core import commands as cm
 from keyturn.core.decide import step
 from keyturn.core.errors import KeyturnError
 from keyturn.core.events import AnyEvent, Step
-from keyturn.core.run import Run, twin
+from keyturn.core.run import Run, copy_run
 
 from .acts import Act, Try
 from .book import Broken
@@ -42,7 +42,7 @@ class Spares:
         """Return a copy of a run."""
         run = self.runs[place]
         if run is None:
-            run = self.runs[place] = twin(self.world.runs[place])
+            run = self.runs[place] = copy_run(self.world.runs[place])
         return run
 
 

@@ -76,7 +76,7 @@ class Site:
         fate = self.world.fate
         while True:
             try:
-                await self.store.stir(fate.choice((1.0, 10.0, 60.0)))
+                await self.store.wait_until_due(fate.choice((1.0, 10.0, 60.0)))
                 due = [run for run in await self.store.due() if not run.startswith(RESERVED)]
                 for run in (each for each in due if not self.world.talked(each)):
                     self.world.loop.begin(self.process, self.move(run))

@@ -119,8 +119,8 @@ class FaultyStore:
     async def now(self) -> int:
         return await self._asked("read", self._true.now)
 
-    async def stir(self, timeout: float | None = None) -> None:
-        await self._true.stir(timeout)
+    async def wait_until_due(self, timeout: float | None = None) -> None:
+        await self._true.wait_until_due(timeout)
 
     def watch_all(self) -> AsyncGenerator[None, None]:
         return self._true.watch_all()

@@ -13,7 +13,7 @@ from ..core.encodable import moment
 from ..core.errors import RunMissing
 from ..core.evolve import evolve
 from ..core.gate.expiry import stale, stale_at
-from ..core.run import Call, call_digest, let_by, new_run, request_id, undo_until
+from ..core.run import Call, allowed_by, call_digest, new_run, request_id, undo_until
 from ..core.states import OVER, READY, SETTLED, TO_SETTLE, State
 from .ask import AskedBy, AskState, Status
 
@@ -51,7 +51,7 @@ def state_of(log: Log) -> AskState:
     if ended is None:
         return msgspec.structs.replace(made, status="withdrawn") if run.status in OVER else made
     call = ended.call
-    decision = let_by(call) or call.decision
+    decision = allowed_by(call) or call.decision
     return msgspec.structs.replace(
         made,
         status=_status(log, ended),

@@ -60,7 +60,7 @@ class Loans:
         self.read_again(audited)
         self._borrowed += [_Loan(run, home, grant, line) for grant, home, line in audited.borrowed]
         self._parts += [_Part(run, home, call, line) for home, call, line in audited.counted_in]
-        self._told += [_Part(run, _prefix(watch), call, line) for watch, call, line in audited.told_of]
+        self._told += [_Part(run, _prefix(watch), call, line) for watch, call, line in audited.breakers_notified]
         names = [(name, audited.about.get(name)) for name in ("session_id", "conversation_id")]
         session = next((named for named in names if isinstance(named[1], str)), None)
         kept = audited.about.get("session_store")

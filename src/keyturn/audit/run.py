@@ -107,10 +107,11 @@ class AuditedRun:
     may_be_drawn: str = ""
 
     # Limits of several runs. `ever_taken` are the calls that were ever entered here, `counted_in` the logs in which
-    # this run says its calls are entered, with the lines that say so, `told_of` the breakers it says it notified.
+    # this run says its calls are entered, with the lines that say so, `breakers_notified` the breakers that
+    # it says it notified.
     ever_taken: set[tuple[str, str]] = field(default_factory=set[tuple[str, str]])
     counted_in: list[tuple[str, str, int]] = field(default_factory=list[tuple[str, str, int]])
-    told_of: list[tuple[ev.Watch, str, int]] = field(default_factory=list[tuple[ev.Watch, str, int]])
+    breakers_notified: list[tuple[ev.Watch, str, int]] = field(default_factory=list[tuple[ev.Watch, str, int]])
     to_tell: dict[str, list[ev.Watch]] = field(default_factory=dict[str, list[ev.Watch]])
     parts: dict[tuple[str, str, str], tuple[Fraction, int]] = field(
         default_factory=dict[tuple[str, str, str], tuple[Fraction, int]]

@@ -40,7 +40,7 @@ def review_row(log: AuditedRun, review: AuditedReview) -> tuple[RequestRow, dict
         reason=_REVIEWED[review.why],
         risk=made.risk or "",
     )
-    unasked = {"by": call.let_by, "verdict": "approve", "at": review.asked_at}
+    unasked = {"by": call.allowed_by, "verdict": "approve", "at": review.asked_at}
     return row, {
         "revision": review.revision,
         "tool_kind": made.kind,

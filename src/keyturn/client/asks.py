@@ -10,7 +10,7 @@ import msgspec
 
 from ..asks.ask import Ask, AskState, Outcome
 from ..wire import asks as sent
-from ..wire import said
+from ..wire import bodies
 from .sending import AGAIN, Sender, ServerError
 
 _WAIT = 25.0
@@ -70,4 +70,4 @@ class AsyncAsks:
 
     async def withdraw(self, id: str, *, why: str = "") -> AskState:
         """Withdraw a request that was not claimed."""
-        return await self._sender.post(f"/asks/{id}/withdraw", AskState, said.Why(why=why))
+        return await self._sender.post(f"/asks/{id}/withdraw", AskState, bodies.Why(why=why))

@@ -12,8 +12,8 @@ import msgspec
 
 from ..core.errors import RunStopped
 from ..journal.rows import RunRow
-from ..wire import said
-from ..wire.seen import Done, RunLine, RunNamed, RunPage, RunResult, RunSeen, RunStory
+from ..wire import bodies
+from ..wire.responses import Done, RunLine, RunNamed, RunPage, RunResult, RunSeen, RunStory
 from .asks import AsyncAsks
 from .inbox import AsyncInbox
 from .people import AsyncPeople
@@ -76,7 +76,7 @@ class AsyncClient:
         once: str | None = None,
     ) -> str:
         """Record that a run starts, and return its id; `once` names the start, so that it is done once."""
-        body = said.Start(
+        body = bodies.Start(
             agent=agent,
             input=input,
             context=context,
@@ -119,19 +119,19 @@ class AsyncClient:
 
     async def send(self, run: str, message: str | list[Any], *, once: str | None = None) -> None:
         """Add a message that the model reads at its next turn; `once` names it, so that it is added once."""
-        await self._sender.post(f"/runs/{run}/send", Done, said.Message(message=message), once)
+        await self._sender.post(f"/runs/{run}/send", Done, bodies.Message(message=message), once)
 
     async def cancel(self, run: str, *, why: str = "") -> None:
         """Cancel a run; the outcome of a tool at work is unknown."""
-        await self._sender.post(f"/runs/{run}/cancel", Done, said.Why(why=why))
+        await self._sender.post(f"/runs/{run}/cancel", Done, bodies.Why(why=why))
 
     async def fork(self, run: str, at: int | None = None, *, once: str | None = None) -> str:
         """Start a new run from the first `at` lines of another, and return its id; `once` names the fork."""
-        return (await self._sender.post(f"/runs/{run}/fork", RunNamed, said.Fork(at=at), once)).run
+        return (await self._sender.post(f"/runs/{run}/fork", RunNamed, bodies.Fork(at=at), once)).run
 
     async def resume(self, run: str, max_turns: int | None = None, *, once: str | None = None) -> None:
         """Resume a run that failed or was set aside, once under a name."""
-        await self._sender.post(f"/runs/{run}/resume", Done, said.Resume(max_turns=max_turns), once)
+        await self._sender.post(f"/runs/{run}/resume", Done, bodies.Resume(max_turns=max_turns), once)
 
     async def events(
         self, run: str, after: int = -1, *, words: bool = False, follow: bool = True

@@ -18,10 +18,10 @@ from ..journal.rows import GrantRow, Query, RequestRow
 from ..policies.grants import Grant
 from ..presenting.edit_preview import EditPreview
 from ..presenting.facts import RequestFacts
-from ..wire import said
+from ..wire import bodies
 from ..wire.detail import RequestDetail
 from ..wire.people import KeySeen, KeysSeen, Me
-from ..wire.seen import Decided, Done, Form, GrantPage, GrantSeen, Outcomes, RequestPage, RequestSeen, ToSign
+from ..wire.responses import Decided, Done, Form, GrantPage, GrantSeen, Outcomes, RequestPage, RequestSeen, ToSign
 from .naming import Names, SentWords, body_of, grant_said, length_of
 from .sending import PATIENCE, Sender, ServerError, StreamBreaks, after_of, read, told_error
 
@@ -160,14 +160,14 @@ class AsyncInbox:
 
     async def looked(self, request: Shown, **words: Unpack[Naming]) -> None:
         """Note that you have a request on the screen, as it was shown."""
-        name, body = body_of(request, said.Shown, words, {})
+        name, body = body_of(request, bodies.Shown, words, {})
         await self._sender.post(f"/requests/{name}/look", Done, body)
 
     async def review(
         self, request: Shown, verdict: Literal["right", "wrong"], **words: Unpack[SentWords]
     ) -> RequestRow:
         """Say whether a call was right or wrong to let run."""
-        name, body = body_of(request, said.Review, words, {"verdict": verdict})
+        name, body = body_of(request, bodies.Review, words, {"verdict": verdict})
         return (await self._sender.post(f"/requests/{name}/review", RequestSeen, body)).row
 
     async def decide(self, request: Shown, verdict: Verdict, **details: Unpack[Details]) -> RequestRow:
@@ -235,7 +235,7 @@ class AsyncInbox:
 
         Secrets are marks; one that is left as it is keeps its value. Approve it with `edit=` and `seen=made.would`.
         """
-        name, body = body_of(request, said.PreviewEdit, words, {"edit": dict(edit)})
+        name, body = body_of(request, bodies.PreviewEdit, words, {"edit": dict(edit)})
         return await self._sender.post(f"/requests/{name}/preview_edit", EditPreview, body)
 
     async def approve(
@@ -253,33 +253,33 @@ class AsyncInbox:
         given = None if grant is None else grant_said(grant)
         more: dict[str, Any] = {"edit": edit, "grant": given, "seen": seen, "break_glass": break_glass}
         more["undo"] = None if undo is None else length_of(undo)
-        return await self._decided(request, "approve", said.Approve, words, more)
+        return await self._decided(request, "approve", bodies.Approve, words, more)
 
     async def reject(
         self, request: Shown, *, message: str | None = None, always: bool = False, **words: Unpack[SentWords]
     ) -> RequestRow:
         """Reject the call; its model is told `message`."""
-        return await self._decided(request, "reject", said.Reject, words, {"message": message, "always": always})
+        return await self._decided(request, "reject", bodies.Reject, words, {"message": message, "always": always})
 
     async def ask_back(self, request: Shown, question: str, **words: Unpack[SentWords]) -> RequestRow:
         """Ask the agent back: the call does not run, and its model answers the question."""
-        return await self._decided(request, "ask_back", said.AskBack, words, {"question": question})
+        return await self._decided(request, "ask_back", bodies.AskBack, words, {"question": question})
 
     async def answer(self, request: Shown, output: object, **words: Unpack[SentWords]) -> RequestRow:
         """Give the call's result in its tool's place, or what its tool asked for."""
-        return await self._decided(request, "answer", said.Answer, words, {"output": output})
+        return await self._decided(request, "answer", bodies.Answer, words, {"output": output})
 
     async def resolve(
         self, request: Shown, outcome: Word, output: object = None, **words: Unpack[SentWords]
     ) -> RequestRow:
         """Record what became of a call in doubt."""
-        return await self._decided(request, "resolve", said.Resolve, words, {"outcome": outcome, "output": output})
+        return await self._decided(request, "resolve", bodies.Resolve, words, {"outcome": outcome, "output": output})
 
     async def withdraw(
         self, request: Shown, *, run: str | None = None, once: str | None = None, **words: Unpack[Naming]
     ) -> RequestRow:
         """Withdraw your vote on an open request, or an approval before its call starts; `once` is a key of yours."""
-        name, body = body_of(request, said.Withdraw, words, {"run": run})
+        name, body = body_of(request, bodies.Withdraw, words, {"run": run})
         return (await self._sender.post(f"/requests/{name}/withdraw", RequestSeen, body, once)).row
 
     async def challenge(self, request: Shown, verdict: Verdict, **details: Unpack[Details]) -> bytes:
@@ -302,7 +302,7 @@ class AsyncInbox:
         tenant = (await self._own()).tenant
         said_so: dict[str, Any] = {name: words[name] for name in _SIGNED if name in words}
         own = challenge_of(tenant, asked, verdict, **said_so)
-        name, body = body_of(asked, said.Signing, {}, words | {"verdict": verdict, "digest": asked.digest})
+        name, body = body_of(asked, bodies.Signing, {}, words | {"verdict": verdict, "digest": asked.digest})
         told = await self._sender.post(f"/requests/{name}/to_sign", ToSign, body)
         check_shown(asked, told.tool or {})
         if told.challenge != own:
@@ -324,8 +324,8 @@ class AsyncInbox:
         self, requests: Iterable[RequestRow | Request], *, note: str | None = None, once: str | None = None
     ) -> list[Outcome]:
         """Approve each of these requests, as it was shown; return what became of each, `once` under this name."""
-        named = [said.OneOf(id=each.id, digest=each.digest) for each in requests]
-        return await self._several("/approve_all", said.ApproveAll(requests=named, note=note), once)
+        named = [bodies.OneOf(id=each.id, digest=each.digest) for each in requests]
+        return await self._several("/approve_all", bodies.ApproveAll(requests=named, note=note), once)
 
     async def reject_all(
         self,
@@ -336,8 +336,8 @@ class AsyncInbox:
         once: str | None = None,
     ) -> list[Outcome]:
         """Reject each of these requests, as it was shown; return what became of each, `once` under this name."""
-        named = [said.OneOf(id=each.id, digest=each.digest) for each in requests]
-        return await self._several("/reject_all", said.RejectAll(requests=named, message=message, note=note), once)
+        named = [bodies.OneOf(id=each.id, digest=each.digest) for each in requests]
+        return await self._several("/reject_all", bodies.RejectAll(requests=named, message=message, note=note), once)
 
     async def grants(
         self, *, run: str | None = None, state: str | None = None, limit: int = 100, after: str | None = None
@@ -353,7 +353,7 @@ class AsyncInbox:
 
     async def revoke(self, run: str, grant: str) -> None:
         """Revoke a standing decision; what it let run before stays."""
-        await self._sender.post(f"/runs/{run}/grants/{grant}/revoke", Done, said.Said())
+        await self._sender.post(f"/runs/{run}/grants/{grant}/revoke", Done, bodies.Said())
 
     async def _several(self, path: str, body: Any, once: str | None) -> list[Outcome]:
         made = (await self._sender.post(path, Outcomes, body, once)).outcomes
@@ -364,7 +364,7 @@ class AsyncInbox:
         self, request: Shown, word: str, words: SentWords, until: datetime | None = None, lasts: str | None = None
     ) -> RequestRow:
         timed = word in ("take", "snooze")
-        kind = said.Until if timed else said.Shown
+        kind = bodies.Until if timed else bodies.Shown
         name, body = body_of(request, kind, words, {"until": until, "lasts": lasts} if timed else {})
         return (await self._sender.post(f"/requests/{name}/{word}", RequestSeen, body, words.get("once"))).row
 

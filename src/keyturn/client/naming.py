@@ -8,7 +8,7 @@ from typing import Any, TypeVar
 
 from ..inbox.naming import Naming, Shown, shown_of
 from ..policies.grants import Grant
-from ..wire import said
+from ..wire import bodies
 from .sending import ServerError
 
 T = TypeVar("T")
@@ -56,8 +56,8 @@ def length_of(expires: str | float) -> str:
     return expires if isinstance(expires, str) else f"{expires:f}s"
 
 
-def grant_said(grant: Grant) -> said.GrantSaid:
+def grant_said(grant: Grant) -> bodies.GrantSaid:
     """Return a grant as it is sent."""
     expires = None if grant.expires is None else length_of(grant.expires)
     where = None if grant.where is None else dict(grant.where)
-    return said.GrantSaid(where=where, expires=expires, uses=grant.uses, scope=grant.scope)
+    return bodies.GrantSaid(where=where, expires=expires, uses=grant.uses, scope=grant.scope)

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from ..core.people import Proof
-from ..wire import said
+from ..wire import bodies
 from ..wire.people import (
     DelegationSeen,
     DelegationsSeen,
@@ -22,7 +22,7 @@ from ..wire.people import (
     TokenSeen,
     TokensSeen,
 )
-from ..wire.seen import Done
+from ..wire.responses import Done
 from .sending import Sender
 
 
@@ -67,85 +67,85 @@ class AsyncPeople:
 
     async def add(self, person: str, name: str = "", *, roles: Sequence[str] = (), kind: Any = "person") -> None:
         """Add a person with roles, or a machine, which never decides."""
-        await self._done("add", said.AddPerson(person=person, name=name, roles=list(roles), kind=kind))
+        await self._done("add", bodies.AddPerson(person=person, name=name, roles=list(roles), kind=kind))
 
     async def remove(self, person: str) -> None:
         """Remove a person: their tokens, keys, delegations and roles count no more."""
-        await self._done("remove", said.NamePerson(person=person))
+        await self._done("remove", bodies.NamePerson(person=person))
 
     async def give_role(self, role: str, *, to: str | None = None, group: str | None = None) -> None:
         """Give a role to a person, or to all of a group."""
-        await self._done("give_role", said.Role(role=role, person=to, group=group))
+        await self._done("give_role", bodies.Role(role=role, person=to, group=group))
 
     async def take_role(self, role: str, *, of: str | None = None, group: str | None = None) -> None:
         """Take a role from a person or a group."""
-        await self._done("take_role", said.Role(role=role, person=of, group=group))
+        await self._done("take_role", bodies.Role(role=role, person=of, group=group))
 
     async def join(self, group: str, person: str) -> None:
         """Have a person join a group."""
-        await self._done("join", said.Membership(group=group, person=person))
+        await self._done("join", bodies.Membership(group=group, person=person))
 
     async def leave(self, group: str, person: str) -> None:
         """Have a person leave a group."""
-        await self._done("leave", said.Membership(group=group, person=person))
+        await self._done("leave", bodies.Membership(group=group, person=person))
 
     async def forget_subject(self, person: str) -> None:
         """Release the account of the identity provider that is bound to a person; its sessions end."""
-        await self._done("forget_subject", said.NamePerson(person=person))
+        await self._done("forget_subject", bodies.NamePerson(person=person))
 
     async def set_address(self, person: str, channel: str, address: str) -> None:
         """Say at which address a person is told of requests over a channel."""
-        await self._done("set_address", said.Address(person=person, channel=channel, address=address))
+        await self._done("set_address", bodies.Address(person=person, channel=channel, address=address))
 
     async def confirm_address(self, person: str, channel: str, code: str = "", *, address: str = "") -> None:
         """Confirm an address with the code that was sent there; an administrator names the address instead."""
-        made = said.ConfirmAddress(person=person, channel=channel, code=code, address=address)
+        made = bodies.ConfirmAddress(person=person, channel=channel, code=code, address=address)
         await self._done("confirm_address", made)
 
     async def mute(self, person: str, lasts: str | None) -> None:
         """Tell somebody nothing for a while, such as "1h"; what waits is told afterwards, and with None at once."""
-        await self._done("mute", said.Mute(person=person, lasts=lasts))
+        await self._done("mute", bodies.Mute(person=person, lasts=lasts))
 
     async def set(self, name: str, value: Any, *, person: str | None = None) -> None:
         """Change a setting, of a person or of everybody; None for as it was."""
-        await self._done("set", said.Setting(name=name, value=value, person=person))
+        await self._done("set", bodies.Setting(name=name, value=value, person=person))
 
     async def delegate(self, giver: str, receiver: str, *, lasts: str, roles: Sequence[str] = (), why: str = "") -> str:
         """Let another decide in somebody's place for a while; return the delegation's id."""
-        body = said.Delegate(giver=giver, receiver=receiver, lasts=lasts, roles=list(roles), why=why)
+        body = bodies.Delegate(giver=giver, receiver=receiver, lasts=lasts, roles=list(roles), why=why)
         return (await self._sender.post("/people/delegate", Named, body)).id
 
     async def end_delegation(self, delegation: str) -> None:
         """End a delegation before its time."""
-        await self._done("end_delegation", said.EndDelegation(delegation=delegation))
+        await self._done("end_delegation", bodies.EndDelegation(delegation=delegation))
 
     async def issue_token(
         self, person: str, scopes: Sequence[str] = ("decide", "read"), *, label: str = "", expires: str | None = None
     ) -> str:
         """Issue a token and return it: it is shown this once."""
-        body = said.IssueToken(person=person, scopes=list(scopes), label=label, expires=expires)
+        body = bodies.IssueToken(person=person, scopes=list(scopes), label=label, expires=expires)
         return (await self._sender.post("/people/issue_token", Secret, body)).secret
 
     async def revoke_token(self, token: str) -> None:
         """Revoke a token, by its id."""
-        await self._done("revoke_token", said.RevokeToken(token=token))
+        await self._done("revoke_token", bodies.RevokeToken(token=token))
 
     async def enrol_key(self, scheme: str, text: str, proof: Proof, *, label: str = "") -> str:
         """Enrol your own key, with a signature by it, and return its id; it counts when somebody has confirmed it."""
-        body = said.EnrolKey(scheme=scheme, text=text, label=label, proof=proof)
+        body = bodies.EnrolKey(scheme=scheme, text=text, label=label, proof=proof)
         return (await self._sender.post("/people/enrol_key", Named, body)).id
 
     async def confirm_key(self, key: str, *, proof: Proof | None = None) -> None:
         """Confirm that a key is its owner's, with a signature by a key that counts."""
-        await self._done("confirm_key", said.ConfirmKey(key=key, proof=proof))
+        await self._done("confirm_key", bodies.ConfirmKey(key=key, proof=proof))
 
     async def revoke_key(self, key: str) -> None:
         """Revoke a key: nothing that it signed runs any more, and what ran stays."""
-        await self._done("revoke_key", said.NameKey(key=key))
+        await self._done("revoke_key", bodies.NameKey(key=key))
 
     async def make_link(self, person: str) -> str:
         """Make the secret of a link by which somebody enters once, within a day."""
-        return (await self._sender.post("/people/make_link", Secret, said.NamePerson(person=person))).secret
+        return (await self._sender.post("/people/make_link", Secret, bodies.NamePerson(person=person))).secret
 
-    async def _done(self, word: str, body: said.Said) -> None:
+    async def _done(self, word: str, body: bodies.Said) -> None:
         await self._sender.post(f"/people/{word}", Done, body)

@@ -11,7 +11,7 @@ from ..directory.read_lines import Read
 from ..inbox.figures import InsightsReport
 from ..inbox.replayed import Suggestion
 from ..support.whole_files import replaced
-from ..wire import said
+from ..wire import bodies
 from ..wire.records import AuditPage, PolicySeen, ReadsPage, ReplayReport, Suggestions, Verified
 from .sending import Sender
 
@@ -41,7 +41,7 @@ class AsyncAudit:
 
     async def export(self, out: str | Path, *, format: Literal["jsonl", "csv"] = "csv", **terms: Any) -> None:
         """Export the record into a file."""
-        made = await self._sender.posted("/audit/export", said.Export(format=format, **terms))
+        made = await self._sender.posted("/audit/export", bodies.Export(format=format, **terms))
         with replaced(Path(out)) as stream:
             stream.write(made)
 
@@ -77,5 +77,5 @@ class AsyncPolicies:
 
     async def replay(self, policy: str, *, since: str | None = None, examples: int = 3) -> ReplayReport:
         """Return what a policy, the text of its file, would have said of past calls; nothing is changed."""
-        body = said.Replay(policy=policy, since=since, examples=examples)
+        body = bodies.Replay(policy=policy, since=since, examples=examples)
         return await self._sender.post("/policies/replay", ReplayReport, body)

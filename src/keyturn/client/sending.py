@@ -33,7 +33,7 @@ from ..core.errors import (
 )
 from ..core.people import ProofRefused
 from ..journal.rows import Query
-from ..wire.seen import LAST, Failure, Told
+from ..wire.responses import LAST, Failure, Told
 from .address import request_path, server_url
 
 try:

@@ -17,9 +17,9 @@ from ..core.errors import BadJson, KeyturnError
 from ..core.records import Decision
 from ..engine.states.state import RunState
 from ..engine.views.items import ToolApprovalItem
+from ..presenting.message_context import context_of
 from ..presenting.proposed_grants import grant_for, how_long, proposed_grants
 from ..presenting.shown_request import ShownRequest
-from ..presenting.words_before import context_of
 from ..render.length import FIRST, is_long
 from ..tools.base import InvalidArguments
 from .given import GivenGrants

@@ -11,7 +11,7 @@ from typing import Any, LiteralString, cast
 
 from ..core.preview import Diff, Preview, Text
 from ..engine.views.items import ToolApprovalItem
-from ..presenting.words_before import ADVICE, Context
+from ..presenting.message_context import ADVICE, Context
 from ..render.names import doubtful_names
 from ..render.one_row import first_arguments
 from .screen import RULE, Terminal

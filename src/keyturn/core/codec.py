@@ -16,7 +16,7 @@ import msgspec
 from .errors import KeyturnError, LogDamaged, StateRejected
 from .events import RunStarted, Step
 from .evolve import fold
-from .run import Run, new_run, twin
+from .run import Run, copy_run, new_run
 from .seal import Chain, body_of
 from .upcasts import UPCASTS, VERSION, upcast
 
@@ -175,7 +175,7 @@ class Log:
     def copy(self) -> Log:
         """Copy the log for somebody else, who may go on with it."""
         chain = None if self.chain is None else self.chain.copy()
-        made = Log(self.steps.copy(), self._lines.copy(), twin(self.run), chain)
+        made = Log(self.steps.copy(), self._lines.copy(), copy_run(self.run), chain)
         made._text = self._text
         return made
 

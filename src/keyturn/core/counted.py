@@ -9,7 +9,7 @@ import msgspec
 from . import events as ev
 
 
-class Let(msgspec.Struct, frozen=True, gc=False):
+class CountedCall(msgspec.Struct, frozen=True, gc=False):
     """Records a call that was let run, or rejected; with a sign of -1, one that is known not to have run."""
 
     call: str
@@ -20,7 +20,7 @@ class Let(msgspec.Struct, frozen=True, gc=False):
     sign: int = 1
 
 
-class Taken(msgspec.Struct, frozen=True, gc=False):
+class QuotaUse(msgspec.Struct, frozen=True, gc=False):
     """Holds what a call of another run counts for, since when, and under which claim on that run it was taken."""
 
     at: int
@@ -28,7 +28,7 @@ class Taken(msgspec.Struct, frozen=True, gc=False):
     epoch: int = 0
 
 
-class Owed(msgspec.Struct, frozen=True, gc=False):
+class OwedReturn(msgspec.Struct, frozen=True, gc=False):
     """Names a call, by its arguments, the logs that still count it though it did not run, and those to tell of it."""
 
     call: str

@@ -29,7 +29,7 @@ from .gate.lending import borrow, lend, revoke
 from .gate.marks import look, mark, withdraw
 from .gate.opening import Events, Still, call_in, check_still, go_on, open_run, said_once
 from .gate.reviews import give_review
-from .gate.verdicts import lost_before, screen, screened, unknown
+from .gate.verdicts import mark_in_doubt, screen, screened, unknown
 from .items import own_copy
 from .moves import asked_on
 from .policy import Verdict
@@ -152,7 +152,7 @@ def _void_call(run: Run, c: cm.VoidCall) -> Events:
     check_proposal(c.proposal, shown.raw)
     if shown.acted:
         canonical(None if c.preview is None else c.preview.basis)
-        yield from lost_before(shown, c.why, c.preview)
+        yield from mark_in_doubt(shown, c.why, c.preview)
         if c.terms is not None and c.terms != shown.terms:
             yield ev.CallAskedAgain(c.call, "terms", run.now, c.terms)
         return
@@ -191,7 +191,7 @@ def _finish_call(run: Run, c: cm.FinishCall) -> Events:
     if c.reports:
         yield ev.GuardrailReported(c.call, c.reports)
     if call.state in READY and unknown(call):
-        yield from lost_before(call, "it was not started again")
+        yield from mark_in_doubt(call, "it was not started again")
         return
     yield ev.CallFinished(c.call, own_copy(c.item), own_copy(c.value), c.failed)
 

@@ -22,12 +22,12 @@ def word_of(event: ev.DrillEnded) -> str:
     return {True: "drill_passed", False: "drill_failed", None: "expire"}[event.passed]
 
 
-def told_of(state: str) -> str:
+def drill_outcome(state: str) -> str:
     """Return the sentence for whoever answered a request that ended so, where it was a drill; "" where it was none.
 
-    >>> told_of("approve")
+    >>> drill_outcome("approve")
     ''
-    >>> told_of("drill_failed").split(":")[0]
+    >>> drill_outcome("drill_failed").split(":")[0]
     'This was a drill'
     """
     return {"drill_passed": SAID[True], "drill_failed": SAID[False]}.get(state, "")

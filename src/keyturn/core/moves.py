@@ -11,7 +11,7 @@ from msgspec.structs import replace
 
 from . import events as ev
 from .call_ids import call_id, is_below
-from .counted import Let
+from .counted import CountedCall
 from .empties import NONE, owned
 from .items import Item, own_copy
 from .policy import Approval, Trouble
@@ -93,9 +93,9 @@ def troubled(run: Run, call: Call, trouble: Trouble) -> None:
     tell_of(run, call, trouble)
 
 
-def noted(run: Run, call: Call) -> Let:
+def noted(run: Run, call: Call) -> CountedCall:
     """Make the entry of a call for policies that count."""
-    return Let(call.id, call.agent, call.proposal, call.text, run.now)
+    return CountedCall(call.id, call.agent, call.proposal, call.text, run.now)
 
 
 def _take_back(run: Run, call: Call) -> None:

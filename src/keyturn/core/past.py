@@ -12,7 +12,7 @@ from collections.abc import Callable, Hashable, Iterator, Mapping, Sequence
 from fractions import Fraction
 from types import MappingProxyType
 
-from .counted import Let
+from .counted import CountedCall
 from .policy import CallView, Share, Trouble
 from .predicates.predicate import without_secrets
 from .run import Run
@@ -31,14 +31,14 @@ class _Sums:
     def __init__(self, of: object) -> None:
         self.of = of
         self.read = 0
-        self.last: Let | None = None
+        self.last: CountedCall | None = None
         self.sum: Fraction | int = 0
         self._times: list[int] = []
         self._amounts: list[Fraction | int] = []
         self._place: dict[str, int] = {}
         self._first = 0
 
-    def add(self, let: Let, measure: Callable[[Let], Fraction | int]) -> None:
+    def add(self, let: CountedCall, measure: Callable[[CountedCall], Fraction | int]) -> None:
         if let.sign < 0:
             place = self._place.pop(let.call)
             self.sum -= self._amounts[place] if place >= self._first else 0
@@ -73,11 +73,11 @@ class _Keys:
     def __init__(self, of: object) -> None:
         self.of = of
         self.read = 0
-        self.last: Let | None = None
+        self.last: CountedCall | None = None
         self.count = Counter[Hashable]()
         self._of_call: dict[str, list[Hashable]] = {}
 
-    def add(self, let: Let, key: Hashable) -> None:
+    def add(self, let: CountedCall, key: Hashable) -> None:
         self.read += 1
         self.last = let
         self.count[key] += 1
@@ -122,7 +122,7 @@ class RunPast:
         self._call = call
         self._name_of = name_of
         self._totals: Totals = {} if totals is None else totals
-        self._views: dict[int, tuple[Let, CallView]] = {}
+        self._views: dict[int, tuple[CountedCall, CallView]] = {}
         self._room = _KEPT
 
     def ran(self, since: int | None = None) -> Iterator[CallView]:
@@ -183,7 +183,7 @@ class RunPast:
         """Return when such things became of calls of all runs that share a count; None where nobody knows."""
         return self._times.get(share.key)
 
-    def _view(self, let: Let) -> CallView:
+    def _view(self, let: CountedCall) -> CallView:
         """Return an entry as a policy sees it, parsed once for all rules that look at it in this screening."""
         seen = self._views.get(id(let))
         if seen is not None and seen[0] is let:
@@ -208,6 +208,6 @@ class RunPast:
         return view
 
 
-def _anew(kept: _Sums | _Keys, of: object, lets: list[Let]) -> bool:
+def _anew(kept: _Sums | _Keys, of: object, lets: list[CountedCall]) -> bool:
     """Return whether the cache is of something else, or of a run that was folded anew."""
     return kept.of is not of or kept.read > len(lets) or (kept.read > 0 and lets[kept.read - 1] is not kept.last)

@@ -17,7 +17,7 @@ from hashlib import blake2b
 
 from . import commands as cm
 from . import events as ev
-from .counted import Let, Owed, Taken
+from .counted import CountedCall, OwedReturn, QuotaUse
 from .empties import owned
 from .errors import Conflict, NotPending, UserError
 from .gate.opening import Events
@@ -82,7 +82,7 @@ def spent_since(run: Run, since: int | None) -> Fraction:
     return total
 
 
-def counted_for(run: Run, taker: str, call: str, of: str) -> Taken | None:
+def counted_for(run: Run, taker: str, call: str, of: str) -> QuotaUse | None:
     """Return what a call is counted for here; None where it is not."""
     return run.taken.get(_place(taker, call, of))
 
@@ -102,7 +102,7 @@ def _place(run: str, call: str, of: str) -> str:
 
 def taken(run: Run, event: ev.QuotaTaken) -> None:
     """Fold a call that is counted, once: what an earlier holder of its run took is replaced."""
-    made = Taken(run.now, Fraction(event.amount), event.epoch)
+    made = QuotaUse(run.now, Fraction(event.amount), event.epoch)
     place = _place(event.run, event.call, event.of)
     before = run.taken.pop(place, None)  # so that what is counted stays in the order of time
     owned(run, "taken")[place] = made
@@ -128,20 +128,20 @@ def owed_as(call: str, of: str) -> str:
     return f"{call} {of}"
 
 
-def owe(run: Run, call: Call, let: Let | None) -> None:
+def owe(run: Run, call: Call, let: CountedCall | None) -> None:
     """Owe back what a call took that does not run."""
     if call.quotas:
         of = arguments_key(run, call, call.text if let is None else let.text)
-        _owe(run, Owed(call.id, of, quotas=call.quotas))
+        _owe(run, OwedReturn(call.id, of, quotas=call.quotas))
         call.quotas = ()
 
 
-def _owe(run: Run, more: Owed) -> None:
+def _owe(run: Run, more: OwedReturn) -> None:
     """Owe what is to be said of a call, and what was owed of it before."""
     known = run.owed.get(owed_as(more.call, more.of))
     if known is not None:
         watched = tuple(dict.fromkeys((*known.watched, *more.watched)))
-        more = Owed(more.call, more.of, (*known.quotas, *more.quotas), watched)
+        more = OwedReturn(more.call, more.of, (*known.quotas, *more.quotas), watched)
     owned(run, "owed")[owed_as(more.call, more.of)] = more
 
 
@@ -149,7 +149,7 @@ def tell_of(run: Run, call: Call, trouble: Trouble) -> None:
     """Owe it to the counts that watch a call to tell them what became of it."""
     told = tuple(watch for watch in call.watched if trouble in watch.after)
     if told:
-        _owe(run, Owed(call.id, arguments_key(run, call, call.text), watched=told))
+        _owe(run, OwedReturn(call.id, arguments_key(run, call, call.text), watched=told))
 
 
 def owe_unless_let(run: Run, call: Call) -> None:

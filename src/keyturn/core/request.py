@@ -24,7 +24,7 @@ from .items import own_copy
 from .preview import REDACTED, Json, Preview, redact
 from .records import Decision, Word
 from .request_votes import Look, Mark, MetStep, Vote
-from .run import Call, Kind, Review, Run, call_digest, call_shape, confirmed, in_chain, let_by, request_id
+from .run import Call, Kind, Review, Run, allowed_by, call_digest, call_shape, confirmed, in_chain, request_id
 from .strict import parse
 from .values import as_list, as_object
 
@@ -193,7 +193,7 @@ def review_of(run: Run, review: Review) -> Request:
     made = call.proposal
     name = review_name(call.id)
     shown = redact(_in_order(call.params, run.tools.get(made.tool, {})), made.secrets)
-    let = let_by(call)
+    let = allowed_by(call)
     return Request(
         id=request_id(run, name),
         run=run.id,
@@ -288,7 +288,7 @@ def _mark(event: CallMarked) -> Mark:
 
 def _former(call: Call) -> Vote | None:
     """Return the decision that let a started call run, or None for a call that needed none."""
-    said = (let_by(call) or call.approval) if call.begun else None
+    said = (allowed_by(call) or call.approval) if call.begun else None
     return None if said is None else _vote(call, said.by or "", said)
 
 

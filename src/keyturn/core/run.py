@@ -16,7 +16,7 @@ from msgspec.structs import replace
 from . import events as ev
 from .beside_events import ReviewWhy
 from .call_ids import is_below
-from .counted import Let, Owed, Taken
+from .counted import CountedCall, OwedReturn, QuotaUse
 from .digest import bound_words, canonical, keyed_digest
 from .empties import NONE, NOTHING_YET
 from .items import Item
@@ -65,7 +65,7 @@ class Call(msgspec.Struct):
     need: ev.CallNeeds | None = None  # what its tool asks
     supplied: ev.Decision | None = None  # the answer to what its tool asks
     rounds: int = 0  # how many questions its tool has asked
-    let: Let | None = None  # its entry in what policies count
+    let: CountedCall | None = None  # its entry in what policies count
     quotas: tuple[str, ...] = ()  # the logs that count it for several runs
     watched: tuple[ev.Watch, ...] = ()  # the counts that are told what becomes of it
     begun: bool = False  # it was started at least once
@@ -203,21 +203,21 @@ class Run(msgspec.Struct):
     grant_uses: dict[str, int] = NONE  # how often each grant was used, revoked ones included
     never: dict[str, tuple[str, str, str]] = NONE  # what each standing rejection is about: name, kind and server
     lent: dict[str, str] = NONE  # the grants that calls of other runs used, by run and call
-    taken: dict[str, Taken] = NONE  # what calls of other runs count for here
+    taken: dict[str, QuotaUse] = NONE  # what calls of other runs count for here
     spent: Fraction = Fraction(0)  # the sum of that
     closed: bool = False  # no new calls are counted here
-    owed: dict[str, Owed] = NONE  # calls of which other logs are still to be told
+    owed: dict[str, OwedReturn] = NONE  # calls of which other logs are still to be told
     decided: dict[str, ev.Decision] = NONE  # the newest decision on each call
     reviews: dict[str, Review] = NONE  # what others are or were asked about, by call; no call waits for it
     tools: dict[str, Any] = NONE  # what the model was told of tools that may ask, by digest
     usage: Counts = NOTHING  # what all models used
     replies: list[tuple[str, Counts]] = []  # each reply's model and usage
     started: int = 0  # how many calls were started
-    let: list[Let] = NOTHING_YET  # calls that were let run, for policies that count
+    let: list[CountedCall] = NOTHING_YET  # calls that were let run, for policies that count
     under_policy: bool = False  # a policy judged one of its calls
-    rejected: list[Let] = NOTHING_YET  # calls that were rejected, for policies that count
-    denied: list[Let] = NOTHING_YET  # calls that were denied, but by a circuit breaker
-    failed: list[Let] = NOTHING_YET  # calls whose tools failed
+    rejected: list[CountedCall] = NOTHING_YET  # calls that were rejected, for policies that count
+    denied: list[CountedCall] = NOTHING_YET  # calls that were denied, but by a circuit breaker
+    failed: list[CountedCall] = NOTHING_YET  # calls whose tools failed
     limits: dict[str, Any] = NONE  # the limits on its usage
     turns: int = 0  # the root's turns so far
     max_turns: int | None = None  # the limit of the root's turns, None for none
@@ -244,7 +244,7 @@ def new_run() -> Run:
     return Run(groups=dict.fromkeys(("screen", "run", "settle", "wait", "started"), NONE))
 
 
-def twin(run: Run) -> Run:
+def copy_run(run: Run) -> Run:
     """Copy a run, so that neither changes the other; what nobody changes in place is shared."""
     calls = {name: replace(call) for name, call in run.calls.items()}
     frames = {
@@ -370,7 +370,7 @@ def in_chain(call: Call) -> bool:
     return call.state in ("asked", "in_doubt") and more
 
 
-def let_by(call: Call) -> ev.Decision | None:
+def allowed_by(call: Call) -> ev.Decision | None:
     """Return the decision that lets a call run; a probe's answer to a doubt decides nothing anew."""
     decision = call.decision
     return call.cleared if decision is not None and decision.via == "probe" else decision
@@ -378,7 +378,7 @@ def let_by(call: Call) -> ev.Decision | None:
 
 def undo_until(call: Call) -> int | None:
     """Return until when the approval of a call can be withdrawn before it starts; None where it is not held."""
-    decision = let_by(call)
+    decision = allowed_by(call)
     return None if decision is None or not decision.undo_ms else decision.at + decision.undo_ms
 
 

@@ -24,7 +24,7 @@ from .core import EXECUTE, FILE_TOOLS, BackendTools, DeepCore, Family
 from .deps import DeepAgentDeps
 from .instructions import BASE, DELEGATE, PLAN, told
 from .interrupts import InterruptRule, Interrupts
-from .skills import Skill, found_skills, skill_tools, told_of
+from .skills import Skill, found_skills, listed_skills, skill_tools
 from .task import TaskTool
 from .todos import todo_tools
 
@@ -200,7 +200,7 @@ def _check_names(agent: Agent[Any], offered: frozenset[str]) -> None:
 
 
 def _parts(plan: DeepPlan) -> list[str]:
-    return [BASE, *([told_of(plan.skills)] if plan.skills else [])]
+    return [BASE, *([listed_skills(plan.skills)] if plan.skills else [])]
 
 
 def _core(plan: DeepPlan, name: str, instructions: Any, place: tuple[Interrupts, _Subagents]) -> DeepCore[Any]:

@@ -82,7 +82,7 @@ def _parted(text: str) -> tuple[dict[str, str], str]:
     return {name.strip(): value.strip().strip("\"'") for name, _, value in fields}, "\n".join(lines[end + 1 :]).strip()
 
 
-def told_of(skills: dict[str, Skill]) -> str:
+def listed_skills(skills: dict[str, Skill]) -> str:
     """Return what the agent is told of its skills in its instructions."""
     listed = "\n".join(f"- {skill.name}: {skill.description}" for skill in skills.values())
     return f"## Skills\n\nBefore you do what a skill is for, read it with load_skill.\n{listed}"

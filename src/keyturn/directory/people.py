@@ -32,8 +32,8 @@ from . import addresses, credentials, decide
 from . import events as ev
 from .book import Book, Decide
 from .bounds import SIGNATURES_AN_HOUR, Pace, check_pace
-from .entering import Entering
 from .login import DECIDE, PEOPLE, By, Login, author_of, id_of, names
+from .sign_ins import SignIns
 from .signed import (
     check_decision,
     check_enrolment,
@@ -50,7 +50,7 @@ from .state import Delegation, Directory, Key, Person
 _CODE_MS = 24 * 3_600_000
 
 
-class People(Entering):
+class People(SignIns):
     """Keeps who is who in a journal.
 
     `roots` are the ids of keys whose owners somebody outside vouches for: signatures count that go back to them. If

@@ -18,7 +18,7 @@ from ..core.gate.combined_terms import escalated_from
 from ..core.people import Decider, Proof, ProofRefused, barred, voices
 from ..core.policy import Approval
 from ..core.records import Decision
-from ..core.run import Call, Run, call_digest, let_by, request_id
+from ..core.run import Call, Run, allowed_by, call_digest, request_id
 from ..proofs import verify
 from ..proofs.base import Checked, PublicKey
 from .state import Directory, Key
@@ -112,7 +112,7 @@ def unsigned(
     decisions were judged.
     """
     trusted = trusted_keys(directory, tenant, roots)
-    made = let_by(call)
+    made = allowed_by(call)
     signed = list[Decider]()
 
     def wrong(decision: Decision, due: Sequence[Approval | None], call: Call = call) -> str:
@@ -150,7 +150,7 @@ def unsigned(
 
 def _chain_unsigned(run: Run, call: Call, terms: Sequence[Approval], wrong: Callable[..., str]) -> str:
     """Return why an approval chain is not met by signatures; each step is by votes that name it, in their order."""
-    made = let_by(call)
+    made = allowed_by(call)
     last = list(letting(call))
     if made is not None and made.broke_glass:
         glass = [each.behind_glass() for each in terms]
@@ -187,7 +187,7 @@ def _check_bound(run: Run, call: Call, decision: Decision) -> None:
 
 
 def _needed(call: Call, terms: Sequence[Approval]) -> int:
-    made = let_by(call)
+    made = allowed_by(call)
     if made is None or made.verdict in _ALONE or call.need is not None or made.broke_glass:
         return 1
     return max([1, *(each.quorum for each in terms)])
@@ -195,7 +195,7 @@ def _needed(call: Call, terms: Sequence[Approval]) -> int:
 
 def letting(call: Call) -> Iterator[Decision]:
     """Yield the decisions that count for a call: the one that settled it, and the votes that said the same."""
-    made = let_by(call)
+    made = allowed_by(call)
     if made is None or made.verdict not in _COUNTS:
         return
     yield made

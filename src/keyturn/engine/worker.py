@@ -170,7 +170,7 @@ class Worker:
         if self._left:
             await asyncio.sleep(_PAUSE)
         else:
-            await self._store.stir()
+            await self._store.wait_until_due()
 
     async def _is_held(self, run: str) -> bool:
         """Return whether this worker holds a run whose lease expired as its process stood still, and renew the lease.

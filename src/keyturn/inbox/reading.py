@@ -18,10 +18,10 @@ from ..engine.states.undelivered import edited
 from ..engine.views.items import ToolApprovalItem
 from ..journal.rows import ALL, DeliveryQuery, GrantRow, Query, RequestRow
 from ..presenting.edit_preview import EditPreview
+from ..presenting.message_context import Context, context_of
 from ..presenting.notifications import SHOWN, Notification, notifications_of
 from ..presenting.shown_request import ShownRequest
 from ..presenting.trail import TrailMark, trail_of
-from ..presenting.words_before import Context, context_of
 from .naming import By as By
 from .naming import Naming, Shown, person_of, shown_of
 from .request_store import NO_SUCH, RequestStore

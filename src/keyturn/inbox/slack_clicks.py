@@ -13,7 +13,7 @@ import msgspec
 from ..channels.messages import shows_whole
 from ..channels.slack import escaped
 from ..channels.slack_replies import SlackClick, SlackReplies
-from ..core.drill_words import told_of
+from ..core.drill_words import drill_outcome
 from ..core.errors import KeyturnError, NotAllowed, NotPending, UserError
 from ..directory.login import DECIDE, Login
 from ..directory.people import People
@@ -99,7 +99,10 @@ class SlackDesk:
             said = _LOST if error.uncertain else "Nothing was decided"
             return SlackAnswer(f"{said}: {escaped(str(error))}", person, response_url=click.response_url)
         return SlackAnswer(
-            told_of(done.state) or _done(click.verdict, done), person, decided=True, response_url=click.response_url
+            drill_outcome(done.state) or _done(click.verdict, done),
+            person,
+            decided=True,
+            response_url=click.response_url,
         )
 
     async def _check_seen(self, click: SlackClick) -> None:

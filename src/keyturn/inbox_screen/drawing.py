@@ -10,9 +10,9 @@ from ..console.screen import Terminal, TooNarrow
 from ..core.preview import Diff, Preview
 from ..presenting.asking import MARKS, STATES, ListRow, facts_of, question_of, risk_words, votes_of
 from ..presenting.clock import span, stamp
+from ..presenting.message_context import ADVICE, Context
 from ..presenting.notifications import delivered_of, undelivered_first
 from ..presenting.trail import TrailMark
-from ..presenting.words_before import ADVICE, Context
 from ..render.escape import escape
 from ..render.layout import LayoutLine
 from ..render.terminal import folded_words

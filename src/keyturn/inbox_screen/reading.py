@@ -20,10 +20,10 @@ from ..inbox.signing_key import signing_key
 from ..journal.rows import RequestRow
 from ..presenting.asking import Standing, mark_of
 from ..presenting.edit_preview import EditPreview
+from ..presenting.message_context import Context
 from ..presenting.notifications import Notification
 from ..presenting.shown_request import ShownRequest, bare_item
 from ..presenting.trail import TrailMark
-from ..presenting.words_before import Context
 
 
 class RemoteRequest(ShownRequest):

@@ -197,7 +197,7 @@ class Records(Protocol):
         """Return the journal's time, in milliseconds since 1970."""
         ...
 
-    async def stir(self, timeout: float | None = None) -> None:
+    async def wait_until_due(self, timeout: float | None = None) -> None:
         """Wait until a run is due, or for `timeout` seconds, without polling.
 
         It may return early and never late.

@@ -12,9 +12,9 @@ from typing import Any
 import msgspec
 
 from .base import Claim, Lease
-from .bell import DUE, NOTICES, SAID, Bell
 from .rows import Changes, Tally
 from .session_sql import Placing
+from .waiters import DUE, NOTICES, SAID, Waiters
 
 
 class CommitEffects(msgspec.Struct, frozen=True):
@@ -63,7 +63,7 @@ def merged(results: Iterable[Any]) -> CommitEffects:
     return CommitEffects(wakes, tallies, placed)
 
 
-def waking(bell: Bell, elsewhere: Callable[[], None]) -> Callable[[list[Any]], None]:
+def waking(bell: Waiters, elsewhere: Callable[[], None]) -> Callable[[list[Any]], None]:
     """Return what a writer calls after a commit: it wakes waiters of this process, then other processes."""
 
     def wake(results: list[Any]) -> None:

@@ -22,7 +22,6 @@ from ..core.settable import Sealed, own_of
 from ..core.states import OVER
 from ..support.keys import own_ring
 from .base import Claim, Lease, LostRace
-from .bell import ANY, DUE, NOTICES
 from .commit_effects import CommitEffects, of_append
 from .memory_logs import MemoryLog, MemoryTenant, wake_all
 from .rows import (
@@ -41,6 +40,7 @@ from .rows import (
     Tally,
 )
 from .sealing import askable, check_erasable, check_name, plain, plain_notice
+from .waiters import ANY, DUE, NOTICES
 
 # What is kept here never leaves the process, and neither does the key that seals it: nothing is asked of the disk.
 _RING = own_ring()
@@ -291,7 +291,7 @@ class MemoryJournal(Sealed):
             found = self._wanted()
         return [run for _, run in nsmallest(limit, (one for one in found if one[0] <= now))]
 
-    async def stir(self, timeout: float | None = None) -> None:
+    async def wait_until_due(self, timeout: float | None = None) -> None:
         with self._lock:
             first, now = min(self._wanted(), default=None), self._clock()
             if first is not None and first[0] <= now:

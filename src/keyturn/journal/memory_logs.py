@@ -7,9 +7,9 @@ from contextlib import suppress
 from dataclasses import dataclass, field
 
 from .base import Claim
-from .bell import ANY
 from .commit_effects import CommitEffects
 from .memory_rows import MemoryRows
+from .waiters import ANY
 
 
 @dataclass(slots=True)

@@ -18,7 +18,6 @@ from typing import Any, Self
 
 from ..core.errors import StorageError, StorageFull, UserError
 from . import statements as say
-from .bell import Bell
 from .commit_effects import merged
 from .generation import Origin, begin, is_unsettled_template, read_meta, settle_template
 from .postgres_listener import CHANNEL, PostgresListener, connected
@@ -26,6 +25,7 @@ from .session_sql import give_places
 from .sql_journal import SQLJournal
 from .store_thread import BatchFailed, StoreThread
 from .tally_sql import add
+from .waiters import Waiters
 
 _AGAIN = {"40001", "40P01", "55P03"}
 _FULL = {"53100", "53200"}
@@ -57,7 +57,7 @@ class PostgresJournal(SQLJournal):
     def __init__(self, url: str, *, clock: Callable[[], int] | None = None, tenant: str = "default") -> None:
         if find_spec("psycopg") is None:
             raise UserError("a PostgreSQL journal needs psycopg: pip install 'keyturn[postgres]'")
-        bell, own = Bell(), set[int]()
+        bell, own = Waiters(), set[int]()
 
         def connect() -> PostgresConnection:
             return PostgresConnection(url, clock)

@@ -7,7 +7,7 @@ from typing import Any
 
 import msgspec
 
-from .bell import Bell
+from .waiters import Waiters
 
 CHANNEL = "keyturn"
 # A server that vanished is given up: without these a connection waits for hours for an answer that never comes.
@@ -30,7 +30,7 @@ class PostgresListener:
     `own` are the database's processes that write for this one.
     """
 
-    def __init__(self, url: str, bell: Bell, own: set[int]) -> None:
+    def __init__(self, url: str, bell: Waiters, own: set[int]) -> None:
         self._url = url
         self._bell = bell
         self._own = own

@@ -17,7 +17,6 @@ from ..support.keys import ring
 from . import statements as say
 from . import tally_sql
 from .base import Claim, Lease
-from .bell import ANY, AT_MOST, DUE, NOTICES, SAID, Bell, waited
 from .commit_effects import CommitEffects
 from .generation import FILLING, ID, MOVED, Origin, next_generation, note_restore, read_meta, set_note, settle_restored
 from .lease_sql import HeldAhead
@@ -40,6 +39,7 @@ from .sealing import check_erasable, check_name, fits_a_store
 from .sql import Tenant
 from .statements import SqlDialect
 from .store_thread import NOT_NOW, StoreConnection, StoreThread
+from .waiters import ANY, AT_MOST, DUE, NOTICES, SAID, Waiters, waited
 from .writing import NewLines, Writing
 
 # How long a run that cannot even be claimed is left alone.
@@ -55,7 +55,7 @@ class SQLJournal:
     keys = staticmethod(ring)
 
     def __init__(
-        self, dialect: SqlDialect, threads: tuple[StoreThread, StoreThread], bell: Bell, tenant: str, origin: Origin
+        self, dialect: SqlDialect, threads: tuple[StoreThread, StoreThread], bell: Waiters, tenant: str, origin: Origin
     ) -> None:
         self.tenant = check_name("a tenant's name", tenant)
         self._dialect, self._bell = dialect, bell
@@ -180,7 +180,7 @@ class SQLJournal:
     async def now(self) -> int:
         return await self._reader.ask(lambda db: db.now())
 
-    async def stir(self, timeout: float | None = None) -> None:
+    async def wait_until_due(self, timeout: float | None = None) -> None:
         with self._bell.heard(self.tenant, DUE) as ring:
             await self.listening()
             begun = asyncio.get_running_loop().time()

@@ -22,18 +22,18 @@ from urllib.parse import unquote
 from ..core.errors import StorageError, UnsafeStore, UserError
 from ..support.sqlite_files import OpenFile
 from . import statements as say
-from .bell import Bell
 from .commit_effects import merged, waking
-from .doorbell import Doorbell
 from .file_system import network_kind
 from .generation import COUNT, ID, Origin, count_in, counted
 from .pages import rows_of
+from .process_signal import ProcessSignal
 from .session_sql import give_places
 from .sql_journal import SQLJournal
 from .sqlite_faults import OpenFiles, judge
 from .sqlite_schema import is_current, migrate, origin_of
 from .store_thread import StoreThread
 from .tally_sql import add
+from .waiters import Waiters
 
 BUSY_SECONDS = 60.0
 # A commit writes whole pages of which it changes little: small pages are a third of the bytes.
@@ -78,18 +78,18 @@ class SQLiteJournal(SQLJournal):
         file = Path(os.path.abspath(path))  # connections come and go, and the working directory may change
         self._clock = clock or _now
         origin = prepare(file, busy_timeout)
-        bell = Bell()
-        self._doorbell = doorbell = Doorbell(file, bell.ring_all)
+        bell = Waiters()
+        self._doorbell = process_signal = ProcessSignal(file, bell.ring_all)
 
         def connect() -> SQLiteConnection:  # it must not hold the journal, which ends its threads by being forgotten
             return SQLiteConnection(file, clock, origin, busy_timeout)
 
-        after = waking(bell, doorbell.ring)
+        after = waking(bell, process_signal.ring)
         writer = StoreThread("keyturn-sqlite-writer", connect, judge, after, patience=busy_timeout)
         reader = StoreThread("keyturn-sqlite-reader", connect, judge, writes=False, patience=busy_timeout, here=True)
         super().__init__(say.SQLITE, (writer, reader), bell, tenant, origin)
-        weakref.finalize(self, doorbell.close)
-        doorbell.listen()
+        weakref.finalize(self, process_signal.close)
+        process_signal.listen()
 
     @classmethod
     def open(cls, url: str) -> Self:

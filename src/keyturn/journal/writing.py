@@ -7,13 +7,13 @@ from typing import Any, NamedTuple
 from msgspec.structs import replace
 
 from .base import Claim, Lease
-from .bell import DUE
 from .commit_effects import CommitEffects, of_append
 from .generation import Origin
 from .rows import Changes
 from .sealing import plain
 from .sql import Tenant
 from .store_thread import StoreConnection
+from .waiters import DUE
 
 
 class NewLines(NamedTuple):

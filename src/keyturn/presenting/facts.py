@@ -9,9 +9,9 @@ from ..core.events import Step
 from ..journal.rows import RequestRow, RunRow
 from .asking import Standing
 from .call_history import EditedArguments, edited_in
+from .message_context import NOTHING_SAID, Context, context_of
 from .notifications import Notification
 from .trail import TrailMark, trail_of, was_started
-from .words_before import NOTHING_SAID, Context, context_of
 
 
 class RequestFacts(NamedTuple):

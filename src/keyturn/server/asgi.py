@@ -22,8 +22,8 @@ from .contained import ContainedRequests
 from .forms import FormRefused
 from .guard import Guard, TooLong, TooSlow
 from .identity import routes as entering
-from .identity.entrance import Entrance, too_many, too_much
 from .identity.first_run import invitation, unused_link
+from .identity.sign_in import SignIn, too_many, too_much
 from .limiter import Limiter
 from .limits import Limits, TooMany
 from .live import Live
@@ -85,7 +85,7 @@ def face(app: App, settings: ServerSettings) -> FastAPI:
     api.state.live = live
     api.state.limits = Limits()
     api.state.places, api.state.turns = StreamPlaces(), ServedTurns()
-    api.state.entrance = Entrance(app, settings, api.state.limits, _drawn)
+    api.state.sign_in = SignIn(app, settings, api.state.limits, _drawn)
     api.state.readers = LogReaders()
     api.mount("/v1", api_of(api.state))
     api.mount("/scim/v2", scim_of(api.state))

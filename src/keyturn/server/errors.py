@@ -19,7 +19,7 @@ from ..core.errors import (
 )
 from ..core.people import ProofRefused
 from ..directory.bounds import LimitReached
-from ..directory.entering import ShownOnce
+from ..directory.sign_ins import ShownOnce
 from .reading_logs import AtWork, TookTooLong
 
 

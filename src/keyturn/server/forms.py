@@ -14,7 +14,7 @@ from starlette.requests import Request
 from ..core.errors import KeyturnError, NotAllowed
 from .visitor import Visitor
 
-FIELD = "form_mark"
+FIELD = "csrf_token"
 _MOST_FIELDS = 400
 
 
@@ -46,7 +46,7 @@ def text_in(form: FormData, name: str) -> str:
     return value if isinstance(value, str) else ""
 
 
-def changing(visitor: Visitor, mark: str) -> Visitor:
+def check_csrf(visitor: Visitor, mark: str) -> Visitor:
     """Return the visitor, or raise `NotAllowed` where a form is not of their session.
 
     A program that shows a token needs none: no page makes a browser send one.
@@ -57,10 +57,10 @@ def changing(visitor: Visitor, mark: str) -> Visitor:
     return visitor
 
 
-def own_path(given: str, otherwise: str = "/") -> str:
+def safe_redirect(given: str, otherwise: str = "/") -> str:
     """Return a path of this server to go on to, or the other one where it leads elsewhere.
 
-    >>> own_path("/requests/5?tab=log"), own_path("//evil.example"), own_path("https://evil.example")
+    >>> safe_redirect("/requests/5?tab=log"), safe_redirect("//evil.example"), safe_redirect("https://evil.example")
     ('/requests/5?tab=log', '/', '/')
     """
     for text in (given, unquote(given)):

@@ -15,7 +15,7 @@ from starlette.responses import Response
 from starlette.types import Receive, Scope, Send
 
 from ..core.errors import KeyturnError
-from ..wire.seen import LAST
+from ..wire.responses import LAST
 from .places import StreamPlaces
 
 _PING = 15.0

@@ -33,7 +33,7 @@ _MOST = 500
 _NAME = re.compile(r"[0-9A-Za-z_.@-]{1,100}")
 
 
-class Sight:
+class Visibility:
     """Says what one visitor sees, as the directory stood when they asked."""
 
     def __init__(self, app: App, visitor: Visitor, now: int) -> None:
@@ -47,7 +47,7 @@ class Sight:
         self._begun = time.monotonic()
 
     @classmethod
-    async def of(cls, app: App, visitor: Visitor) -> Sight:
+    async def of(cls, app: App, visitor: Visitor) -> Visibility:
         """Look up what somebody sees."""
         return cls(app, visitor, await app.inbox.now())
 
@@ -172,7 +172,7 @@ class Sight:
         known = {name for name, found in runs.items() if found and await self.sees_run(found[0])}
         return [row for row in rows if row.run in known]
 
-    async def steers(self, run: str) -> RunRow:
+    async def may_control(self, run: str) -> RunRow:
         """Return a run that they may tell things, fork and resume, or refuse it.
 
         A person steers what runs for them, and what runs for nobody in particular: whoever tells another's run what to

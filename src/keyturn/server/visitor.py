@@ -125,7 +125,7 @@ async def recognized(app: App, request: HTTPConnection, settings: ServerSettings
         request.scope[STALE] = login
         return None
     via = "token" if bears else "session"
-    return Visitor(login, person, directory.roles_of(person.id), via, form_mark(token), directory)
+    return Visitor(login, person, directory.roles_of(person.id), via, csrf_token(token), directory)
 
 
 async def _vouched(request: HTTPConnection, settings: ServerSettings, directory: Directory, person: str) -> bool:
@@ -210,10 +210,10 @@ def own_cookie(request: HTTPConnection, name: str, *, secure: bool) -> str:
     return f"__Secure-{name}" if root else f"__Host-{name}"
 
 
-def form_mark(token: str) -> str:
+def csrf_token(token: str) -> str:
     """Return what the forms of a session carry; it tells nothing of the session's token.
 
-    >>> form_mark("kt_1_2") == form_mark("kt_1_2") != form_mark("kt_1_3")
+    >>> csrf_token("kt_1_2") == csrf_token("kt_1_2") != csrf_token("kt_1_3")
     True
     """
     return hmac.new(hashlib.sha256(token.encode()).digest(), b"keyturn form", hashlib.sha256).hexdigest()[:32]

@@ -8,7 +8,7 @@ import msgspec
 
 from ..asks.ask import Ask, Outcome
 from ..core.policy import Approval
-from .said import Digest, Id, Length, Line, Note, Said
+from .bodies import Digest, Id, Length, Line, Note, Said
 
 _Names = Annotated[tuple[Line, ...], msgspec.Meta(max_length=100)]
 

@@ -13,12 +13,12 @@ from ..core.strict import parse
 from ..presenting.asking import Standing
 from ..presenting.call_history import EditedArguments
 from ..presenting.facts import RequestFacts
+from ..presenting.message_context import Context
 from ..presenting.notifications import Notification
 from ..presenting.pressure import KINDS, Sign
 from ..presenting.trail import TrailMark
-from ..presenting.words_before import Context
 from ..render.escape import Escaped, arrived, escape
-from .seen import RequestSeen
+from .responses import RequestSeen
 
 
 class StandingSeen(msgspec.Struct, frozen=True):

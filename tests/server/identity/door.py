@@ -26,8 +26,8 @@ class Door:
         self.app = App(list(agents), journal or MemoryJournal(), worker=bool(agents))
         self.settings = ServerSettings(**settings)
         self.face = asgi.face(self.app, self.settings)
-        self.entrance = self.face.state.entrance
-        self.entrance.passwords = Passwords(QUICK)
+        self.sign_in = self.face.state.sign_in
+        self.sign_in.passwords = Passwords(QUICK)
         self.served = Guard(asgi.limited(self.face), self.settings)
         self.people = self.app.people
 
@@ -64,12 +64,12 @@ class Browser:
 
     async def mark(self) -> str:
         """The mark of this session's forms."""
-        found = re.search(r'name="form_mark" value="(\w+)"', (await self.get("/account")).text)
+        found = re.search(r'name="csrf_token" value="(\w+)"', (await self.get("/account")).text)
         return found[1] if found else ""
 
     async def send(self, path: str, **data: Any) -> httpx2.Response:
         """Post a form of this session."""
-        return await self.post(path, {"form_mark": await self.mark(), **data})
+        return await self.post(path, {"csrf_token": await self.mark(), **data})
 
     async def log_in(self, name: str = "bob", password: str = PASSWORD, **more: str) -> httpx2.Response:
         return await self.post("/login", {"name": name, "password": password, **more})

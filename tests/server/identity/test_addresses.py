@@ -42,7 +42,7 @@ async def _door() -> tuple[Door, Mail]:
     door.app = App([], MemoryJournal(), worker=False, channels=[mail, Push()])
     door.people = door.app.people
     door.face = asgi.face(door.app, door.settings)
-    door.entrance = door.face.state.entrance
+    door.sign_in = door.face.state.sign_in
     door.served = Guard(asgi.limited(door.face), door.settings)
     await door.people.start("ada")
     await door.people.add("bob", by="ada")

@@ -21,8 +21,8 @@ MANY = "&".join(f"f{number}=" for number in range(500))
 
 def _flood(door: Door, address: str = HERE) -> None:
     """Have strangers at an address use up what it may change."""
-    while not door.entrance.limits.spent(limits.CHANGES, address):
-        door.entrance.limits.spend(limits.CHANGES, address)
+    while not door.sign_in.limits.spent(limits.CHANGES, address):
+        door.sign_in.limits.spend(limits.CHANGES, address)
 
 
 async def test_strangers_at_an_address_keep_nobody_from_deciding_who_has_logged_in(door: Door) -> None:
@@ -43,8 +43,8 @@ async def test_what_a_person_changes_has_an_end_of_its_own_and_their_programs_an
     await bob.log_in()
     token = await door.people.issue_token("bob", ["people"], by="bob")
     program = door.browser("192.0.2.9", authorization=f"Bearer {token}")
-    while not door.entrance.limits.spent(limits.BY_PERSON, "bob", "token"):
-        door.entrance.limits.spend(limits.BY_PERSON, "bob", "token")
+    while not door.sign_in.limits.spent(limits.BY_PERSON, "bob", "token"):
+        door.sign_in.limits.spend(limits.BY_PERSON, "bob", "token")
     assert (await program.post("/v1/people/mute", json={"person": "bob", "lasts": "1h"})).status_code == 429
     assert (await bob.send("/account/mute", hours="1")).status_code == 303
     ada = door.browser(HERE)
@@ -54,8 +54,8 @@ async def test_what_a_person_changes_has_an_end_of_its_own_and_their_programs_an
 async def test_bad_passwords_hold_up_neither_passkeys_nor_links_nor_a_browser_that_is_known(door: Door) -> None:
     bob = door.browser(HERE)
     await bob.log_in()
-    while not door.entrance.limits.spent(attempts.ADDRESS, HERE):
-        door.entrance.limits.spend(attempts.ADDRESS, HERE)
+    while not door.sign_in.limits.spent(attempts.ADDRESS, HERE):
+        door.sign_in.limits.spend(attempts.ADDRESS, HERE)
     stranger = door.browser(HERE)
     assert (await stranger.log_in("ada")).status_code == 429
     assert (await stranger.post("/login/passkey/options", json={})).status_code == 200
@@ -100,13 +100,13 @@ async def test_what_comes_before_a_login_is_short_and_of_few_parts(door: Door) -
         assert (await stranger.get(path, headers=headers)).status_code == status
     bob = door.browser(HERE)
     await bob.log_in()
-    marked = f"form_mark={await bob.mark()}&hours=1&{MANY}"
+    marked = f"csrf_token={await bob.mark()}&hours=1&{MANY}"
     assert (await bob.post("/account/mute", content=marked.encode(), headers=form)).status_code == 400
 
 
 async def test_an_address_that_has_no_attempt_left_is_refused_before_its_form_is_read(door: Door) -> None:
-    while not door.entrance.limits.spent(attempts.ADDRESS, HERE):
-        door.entrance.limits.spend(attempts.ADDRESS, HERE)
+    while not door.sign_in.limits.spent(attempts.ADDRESS, HERE):
+        door.sign_in.limits.spend(attempts.ADDRESS, HERE)
     form = {"content-type": "application/x-www-form-urlencoded"}
     assert (await door.browser(HERE).post("/login", content=MANY.encode(), headers=form)).status_code == 429
 

@@ -205,7 +205,7 @@ async def test_the_last_administrator_stays_one_and_the_log_says_so(
 
 async def test_claims_are_for_who_signed_in_by_them_and_end_with_their_person(company: Company) -> None:
     await company.signed_in("5e1f-finance")
-    await company.door.people.set_password(BOB, await company.door.entrance.passwords.hashed(PASSWORD), by=BOB)
+    await company.door.people.set_password(BOB, await company.door.sign_in.passwords.hashed(PASSWORD), by=BOB)
     assert (await company.door.browser().log_in(BOB)).status_code == 303
     assert await company.roles() == {"ops", "finance"}, "a password says nothing of groups"
     await company.door.people.remove(BOB, by="ada")

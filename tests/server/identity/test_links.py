@@ -57,7 +57,7 @@ async def test_whoever_came_by_a_link_can_set_up_a_password_for_as_long_as_they_
     assert "Set up a passkey or a password" in (await browser.get("/")).text
     at.clock.now += 23 * 3_600_000
     mark = await browser.mark()
-    offered = await browser.post("/account/passkeys/options", json={}, headers={"x-form-mark": mark})
+    offered = await browser.post("/account/passkeys/options", json={}, headers={"x-csrf-token": mark})
     assert offered.status_code == 200
     wrong = await browser.send("/account/password", new="short", again="short", setup="/runs")
     assert (wrong.status_code, "Set up your sign-in" in wrong.text, "12 characters" in wrong.text) == (422, True, True)
@@ -67,7 +67,7 @@ async def test_whoever_came_by_a_link_can_set_up_a_password_for_as_long_as_they_
     assert all(words in page for words in ("You are set up", f"{ORIGIN}/", 'href="/runs"'))
     assert "Set up a passkey or a password" not in (await browser.get("/")).text
     at.clock.now += FRESH_MS
-    late = await browser.post("/account/passkeys/options", json={}, headers={"x-form-mark": mark})
+    late = await browser.post("/account/passkeys/options", json={}, headers={"x-csrf-token": mark})
     assert (late.status_code, "sign in again" in late.text) == (403, True), "one way is there: the session is old now"
     assert (await at.door.browser().log_in("EVE")).status_code == 303
 
@@ -77,7 +77,7 @@ async def test_a_link_of_a_user_who_can_sign_in_begins_a_short_session_that_grow
     browser = await at.entered()
     mark = await browser.mark()
     at.clock.now += FRESH_MS
-    late = await browser.post("/account/passkeys/options", json={}, headers={"x-form-mark": mark})
+    late = await browser.post("/account/passkeys/options", json={}, headers={"x-csrf-token": mark})
     assert late.status_code == 403
     at.clock.now += 3_600_000
     assert (await browser.get("/account")).status_code == 303, "an hour is over"

@@ -55,7 +55,7 @@ class Device:
         """Send what a script of ours would, from a page of ours."""
         script = """async ([path, body]) => {
             const mark = document.querySelector("[data-form-mark]")?.dataset.formMark || "";
-            const headers = {"content-type": "application/json", "x-form-mark": mark};
+            const headers = {"content-type": "application/json", "x-csrf-token": mark};
             const answer = await fetch(path, {method: "POST", headers, body: JSON.stringify(body)});
             return [answer.status, await answer.json()];
         }"""

@@ -24,11 +24,11 @@ NEW = "a quite different sentence"
 async def test_unknown_names_cost_the_same_work_and_get_the_same_words(door: Door, name: str) -> None:
     browser = door.browser()
     await browser.log_in("bob", "wrong wrong wrong")  # the first makes a hash for nobody's password
-    work = door.entrance.passwords.work
+    work = door.sign_in.passwords.work
     known = await browser.log_in("bob", "wrong wrong wrong")
-    assert door.entrance.passwords.work - work == 1
+    assert door.sign_in.passwords.work - work == 1
     unknown = await browser.log_in(name, "wrong wrong wrong")
-    assert door.entrance.passwords.work - work == 2
+    assert door.sign_in.passwords.work - work == 2
     assert (known.status_code, unknown.status_code) == (403, 403)
     assert _without_name(known.text, "bob") == _without_name(unknown.text, name)
 
@@ -50,9 +50,9 @@ async def test_guessing_from_one_address_ends_soon_and_the_person_comes_in_from_
     refused = [answer for answer in answers if answer.status_code == 429]
     assert len(refused) == 34
     assert 1 <= int(refused[0].headers["retry-after"]) <= 300
-    work = door.entrance.passwords.work
+    work = door.sign_in.passwords.work
     assert (await attacker.log_in("bob", PASSWORD)).status_code == 429, "not even the right one, from there"
-    assert door.entrance.passwords.work == work, "nothing is compared for who is held up"
+    assert door.sign_in.passwords.work == work, "nothing is compared for who is held up"
     assert (await door.browser().log_in()).status_code == 303
 
 
@@ -133,14 +133,14 @@ async def test_a_new_password_takes_the_one_before_and_ends_other_logins(door: D
 async def test_a_password_that_is_changed_while_it_is_compared_begins_no_login(
     door: Door, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    fits = door.entrance.passwords.fits
+    fits = door.sign_in.passwords.fits
 
     async def slowly(*given: Any, **words: Any) -> bool:
         fitted = await fits(*given, **words)
         await door.people.set_password("bob", QUICK.hash(NEW), by="bob")
         return fitted
 
-    monkeypatch.setattr(door.entrance.passwords, "fits", slowly)
+    monkeypatch.setattr(door.sign_in.passwords, "fits", slowly)
     assert (await door.browser().log_in()).status_code == 403
     assert await door.people.sessions("bob") == []
 
@@ -165,7 +165,7 @@ async def test_who_came_by_a_link_sets_a_first_or_forgotten_password(door: Door)
 
 async def test_a_password_is_hashed_anew_where_more_work_is_done_now(door: Door) -> None:
     before = await door.people.password_of("bob")
-    door.entrance.passwords = Passwords(PasswordHasher(time_cost=2, memory_cost=64, parallelism=1))
+    door.sign_in.passwords = Passwords(PasswordHasher(time_cost=2, memory_cost=64, parallelism=1))
     here, there = door.browser(), door.browser()
     await here.log_in()
     after = await door.people.password_of("bob")

@@ -15,8 +15,8 @@ from keyturn.directory.book import Book
 from keyturn.directory.events import KeyEnrolled
 from keyturn.directory.login import id_in
 from keyturn.server import visitor
-from keyturn.server.forms import own_path
-from keyturn.server.identity import entrance
+from keyturn.server.forms import safe_redirect
+from keyturn.server.identity import sign_in
 from keyturn.server.settings import ServerSettings
 from tests.server.identity.door import ORIGIN, PASSWORD, Door
 
@@ -91,7 +91,7 @@ async def test_a_logout_ends_the_session_everywhere(door: Door) -> None:
     browser = door.browser()
     await browser.log_in()
     token = browser.token
-    assert (await browser.post("/logout", {"form_mark": "another"})).status_code == 403
+    assert (await browser.post("/logout", {"csrf_token": "another"})).status_code == 403
     assert (await browser.get("/account")).status_code == 200
     answer = await browser.send("/logout")
     assert answer.headers["location"] == "/login?out=yes"
@@ -150,7 +150,7 @@ async def test_no_other_site_changes_anything(door: Door, headers: dict[str, str
     await browser.log_in()
     mark, before = await browser.mark(), (await door.people.directory()).place
     for path in ("/logout", "/account/mute", "/account/password", "/account/passkeys/options", "/sign", "/login"):
-        answer = await browser.client.post(path, data={"form_mark": mark, "hours": "1"}, headers=headers)
+        answer = await browser.client.post(path, data={"csrf_token": mark, "hours": "1"}, headers=headers)
         assert answer.status_code in (403, 421)
     assert (await door.people.directory()).place == before
 
@@ -158,7 +158,7 @@ async def test_no_other_site_changes_anything(door: Door, headers: dict[str, str
 async def test_the_api_takes_a_change_of_a_session_with_the_mark_of_its_forms_only(door: Door) -> None:
     browser = door.browser()
     await browser.log_in()
-    mark = {"x-form-mark": await browser.mark()}
+    mark = {"x-csrf-token": await browser.mark()}
     asked = {"name": "s", "value": 1, "person": "bob"}
     assert (await browser.get("/v1/me")).status_code == 200
     assert (await browser.post("/v1/people/set", json=asked)).status_code == 403
@@ -169,8 +169,8 @@ async def test_whoever_uses_up_the_changes_of_an_account_keeps_its_person_from_e
     thief, bob = door.browser(), door.browser()
     await thief.log_in()
     await bob.log_in()
-    while not door.entrance.limits.spent(entrance.CHANGES, "bob"):
-        door.entrance.limits.spend(entrance.CHANGES, "bob")
+    while not door.sign_in.limits.spent(sign_in.CHANGES, "bob"):
+        door.sign_in.limits.spend(sign_in.CHANGES, "bob")
     assert (await thief.send("/account/mute", hours="1")).status_code == 429
     assert (await bob.send("/account/logins/end", login="others")).status_code == 303
     assert (await thief.get("/account")).status_code == 303
@@ -184,7 +184,7 @@ async def test_a_passkey_of_an_id_that_somebody_has_is_not_enrolled_by_another(d
     await Book(door.app.journal).change(Decider("ada"), lambda _directory, _at: [enrolled])
     bob = door.browser()
     await bob.log_in()
-    mark = {"x-form-mark": await bob.mark()}
+    mark = {"x-csrf-token": await bob.mark()}
     await bob.post("/account/passkeys/options", json={}, headers=mark)
     answer = await bob.post("/account/passkeys", json={"registration": {"id": "Y3JlZA"}}, headers=mark)
     assert (answer.status_code, "enrolled once" in answer.text) == (409, True)
@@ -229,7 +229,7 @@ async def test_a_form_of_another_session_is_refused(door: Door) -> None:
     await ada.log_in("ada")
     stolen = await mallory.mark()
     for mark in (stolen, "", ada.token):
-        answer = await ada.post("/account/mute", {"form_mark": mark, "hours": "1"})
+        answer = await ada.post("/account/mute", {"csrf_token": mark, "hours": "1"})
         assert answer.status_code == 403
         assert "form is not of your session" in answer.text
 
@@ -265,7 +265,7 @@ async def test_looking_changes_nothing(door: Door, path: str) -> None:
 )
 async def test_nobody_is_led_elsewhere(door: Door, next: str) -> None:
     browser = door.browser()
-    assert own_path(next) == "/"
+    assert safe_redirect(next) == "/"
     assert (await browser.log_in(next=next)).headers["location"] == "/"
     assert (await browser.get("/login", params={"next": next})).headers["location"] == "/"
 

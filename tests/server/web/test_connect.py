@@ -17,8 +17,8 @@ pytestmark = pytest.mark.usefixtures("own_key")
 
 async def sent(visit: Visiting, path: str, **form: str) -> Any:
     """The answer to a form of the page."""
-    mark = (await visit.fields("/connect"))["form_mark"]
-    return await visit.send(path, {"form_mark": mark, **form})
+    mark = (await visit.fields("/connect"))["csrf_token"]
+    return await visit.send(path, {"csrf_token": mark, **form})
 
 
 async def test_a_token_is_issued_to_a_service_account_shown_once_and_good_for_asking_alone() -> None:
@@ -44,7 +44,7 @@ async def test_who_does_not_administer_sees_the_lines_and_issues_and_sends_nothi
         text = (await ben.see("/connect")).text
         assert "An administrator issues tokens" in text
         assert 'action="/connect' not in text
-        mark = {"form_mark": (await ben.fields("/runs"))["form_mark"]}
+        mark = {"csrf_token": (await ben.fields("/runs"))["csrf_token"]}
         for path, form in (("/connect", {"account": "laptop"}), ("/connect/test", {"do": "send"})):
             assert (await ben.send(path, mark | form)).status_code == 403, path
         assert (await app.people.directory()).person("laptop") is None

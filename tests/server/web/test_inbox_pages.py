@@ -184,11 +184,11 @@ async def test_a_form_says_what_was_shown_and_whose_session_it_is() -> None:
     async with app:
         ada, path = Visiting(app, tokens["ada"]), f"/requests/{asked['notices']}/decide"
         form = {**await ada.fields(f"/requests/{asked['notices']}"), "verdict": "approve"}
-        others = (await Visiting(app, tokens["ben"]).fields("/"))["form_mark"]
+        others = (await Visiting(app, tokens["ben"]).fields("/"))["csrf_token"]
         cases: list[tuple[dict[str, str], int]] = [
-            ({**form, "form_mark": others}, 403),
-            ({**form, "form_mark": ""}, 403),
-            ({key: value for key, value in form.items() if key != "form_mark"}, 403),
+            ({**form, "csrf_token": others}, 403),
+            ({**form, "csrf_token": ""}, 403),
+            ({key: value for key, value in form.items() if key != "csrf_token"}, 403),
             ({**form, "digest": ""}, 422),
             ({**form, "digest": "0" * 64}, 409),
             ({**form, "revision": "7"}, 409),

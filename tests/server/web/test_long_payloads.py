@@ -42,8 +42,8 @@ async def asked(script: str) -> AsyncGenerator[tuple[App, Visiting, Any, dict[st
         started = await app.start("ci", "Go.", requester="cyd")
         await app.wait(started.id, 20)
         [row] = await app.inbox.list()
-        mark = (await visit.fields("/grants"))["form_mark"]
-        yield app, visit, row, {"form_mark": mark, "digest": row.digest, "revision": "1"}
+        mark = (await visit.fields("/grants"))["csrf_token"]
+        yield app, visit, row, {"csrf_token": mark, "digest": row.digest, "revision": "1"}
 
 
 def payload(*blocks: Any) -> Any:

@@ -50,8 +50,8 @@ async def office() -> AsyncGenerator[Office]:
 
 async def posted(visit: Visiting, page: str, path: str, **form: Any) -> Any:
     """Send a form from a page of ours, with the mark that stands there."""
-    mark = (await visit.fields(page))["form_mark"]
-    return await visit.send(path, {"form_mark": mark, **form})
+    mark = (await visit.fields(page))["csrf_token"]
+    return await visit.send(path, {"csrf_token": mark, **form})
 
 
 async def test_each_page_shows_what_there_is(office: Office) -> None:
@@ -61,7 +61,7 @@ async def test_each_page_shows_what_there_is(office: Office) -> None:
         assert answer.status_code == 200, path
         assert "<script>alert" not in answer.text, path
         assert SECRET not in answer.text, path
-        assert f'form_mark" value="{office.tokens["ada"]}' not in answer.text
+        assert f'csrf_token" value="{office.tokens["ada"]}' not in answer.text
 
 
 async def test_nobody_sees_a_page_without_a_login_or_a_token_good_for_reading(office: Office) -> None:
@@ -100,9 +100,9 @@ async def test_a_form_of_another_session_changes_nothing(office: Office) -> None
         "/connect": {"account": "eve"},
         "/connect/test": {"do": "send"},
     }
-    mark = (await office.as_("ben").fields("/runs"))["form_mark"]
+    mark = (await office.as_("ben").fields("/runs"))["csrf_token"]
     for path, form in forms.items():
-        for forged in ({}, {"form_mark": mark}, {"form_mark": "é"}):
+        for forged in ({}, {"csrf_token": mark}, {"csrf_token": "é"}):
             answer = await visit.send(path, {**form, **forged})
             assert answer.status_code == 403, (path, forged)
             assert "not of your session" in answer.text, path

@@ -68,18 +68,18 @@ async def test_a_form_that_is_not_of_this_session_says_nothing_for_it() -> None:
     async with bank() as at:
         ben, row = at.as_("ben"), at.request
         path = f"/requests/{row.id}/decide"
-        mark = (await ben.fields("/grants"))["form_mark"]
+        mark = (await ben.fields("/grants"))["csrf_token"]
         words = {"digest": row.digest, "revision": "1", "verdict": "approve"}
         own = {"origin": "http://localhost"}
-        eves = (await at.as_("eve").fields("/grants"))["form_mark"]
+        eves = (await at.as_("eve").fields("/grants"))["csrf_token"]
         forged: list[dict[str, Any]] = [
             {"data": words},
-            {"data": {**words, "form_mark": eves}},
-            {"data": {**words, "form_mark": "\udcff".encode("utf-8", "surrogatepass")}},
-            {"json": {**words, "form_mark": mark}},
-            {"files": {"form_mark": ("x", mark.encode())}, "data": words},
+            {"data": {**words, "csrf_token": eves}},
+            {"data": {**words, "csrf_token": "\udcff".encode("utf-8", "surrogatepass")}},
+            {"json": {**words, "csrf_token": mark}},
+            {"files": {"csrf_token": ("x", mark.encode())}, "data": words},
             {"content": b"x" * 1_000, "headers": {"content-type": "multipart/form-data; boundary=b"}},
-            {"data": {f"f{n}": "x" for n in range(500)} | {**words, "form_mark": mark}},
+            {"data": {f"f{n}": "x" for n in range(500)} | {**words, "csrf_token": mark}},
         ]
         for one in forged:
             headers = {**own, **one.pop("headers", {})}
@@ -90,9 +90,9 @@ async def test_a_form_that_is_not_of_this_session_says_nothing_for_it() -> None:
             {"origin": "null"},
             {"sec-fetch-site": "same-site"},
         ):
-            sent = await ben.client.post(path, headers=headers, data={**words, "form_mark": mark})
+            sent = await ben.client.post(path, headers=headers, data={**words, "csrf_token": mark})
             assert sent.status_code == 403, headers
-        assert (await ben.see(f"{path}?form_mark={mark}&verdict=approve&digest={row.digest}")).status_code == 405
+        assert (await ben.see(f"{path}?csrf_token={mark}&verdict=approve&digest={row.digest}")).status_code == 405
         assert (await at.app.inbox.get(row.id)).state == "open"
 
 
@@ -119,7 +119,7 @@ async def test_of_two_tabs_one_decides_and_the_other_is_told() -> None:
 async def test_nobody_takes_the_rights_of_another() -> None:
     async with bank() as at:
         eve = at.as_("eve")
-        mark = (await eve.fields("/grants"))["form_mark"]
+        mark = (await eve.fields("/grants"))["csrf_token"]
         [bens] = await at.app.people.tokens("ben")
         before = len(await at.app.people.entries())
         for path, form in (
@@ -133,7 +133,7 @@ async def test_nobody_takes_the_rights_of_another() -> None:
             ("/secrets/eve", {"do": "link"}),
             ("/people", {"do": "give_group", "group": "all", "role": "finance"}),
         ):
-            made = await eve.send(path, {"form_mark": mark, **form})
+            made = await eve.send(path, {"csrf_token": mark, **form})
             assert made.status_code == 403, (path, form)
         assert len(await at.app.people.entries()) == before
 
@@ -157,16 +157,16 @@ async def test_every_answer_is_kept_by_nobody_and_framed_by_nobody() -> None:
 async def test_after_a_logout_no_page_is_there_and_none_is_kept() -> None:
     async with bank() as at:
         eve = at.as_("eve")
-        mark = (await eve.fields("/"))["form_mark"]
+        mark = (await eve.fields("/"))["csrf_token"]
         cookie = dict(eve.client.cookies)
-        out = await eve.send("/logout", {"form_mark": mark})
+        out = await eve.send("/logout", {"csrf_token": mark})
         assert out.headers["clear-site-data"] == '"cache"'
         again = at.as_("eve")
         again.client.cookies.update(cookie)
         for route, (form, _statuses) in ROUTES.items():
             if route.endswith(("webmanifest", "push.js")):
                 continue
-            made = await asked(again, route, at.request, {**form, "form_mark": mark})
+            made = await asked(again, route, at.request, {**form, "csrf_token": mark})
             assert (made.status_code, made.headers["location"].partition("?")[0]) == (303, "/login"), route
 
 

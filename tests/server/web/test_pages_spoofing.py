@@ -121,8 +121,8 @@ async def drawn(texts: Sequence[str]) -> list[tuple[str, Skeleton]]:
         for path, params in (("/runs", {}), ("/runs", echoed), ("/audit", {}), ("/audit", searched)):
             answers.append((f"{path} {len(params)}", await ada.client.get(path, params=params)))
         answers.append(("/audit since", await ada.client.get("/audit", params={"since": texts[49]})))
-        mark = (await ada.fields("/policies"))["form_mark"]
-        answers.append(("replay", await ada.send("/policies/replay", {"form_mark": mark, "toml": texts[50]})))
+        mark = (await ada.fields("/policies"))["csrf_token"]
+        answers.append(("replay", await ada.send("/policies/replay", {"csrf_token": mark, "toml": texts[50]})))
         for path, answer in answers:
             assert answer.status_code in (200, 422), path
         return [(path, skeleton(answer.text)) for path, answer in answers]

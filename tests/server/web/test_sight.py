@@ -159,8 +159,8 @@ async def asked(visit: Visiting, route: str, request: Any, form: dict[str, str],
     path = re.sub(r"\{name(:path)?\}", of.get(kind, ""), path)
     if method == "GET":
         return await visit.see(path)
-    mark = (await visit.fields("/grants")).get("form_mark", "")
-    words = {"form_mark": mark, "digest": request.digest, "revision": "1", "run": of["runs"], **form}
+    mark = (await visit.fields("/grants")).get("csrf_token", "")
+    words = {"csrf_token": mark, "digest": request.digest, "revision": "1", "run": of["runs"], **form}
     return await visit.send(path, words)
 
 

@@ -107,7 +107,7 @@ def taken_from(audited: AuditedRun, event: ev.ApprovalWithdrawn) -> None:
     call = audited.at(event.call)
     if call.place != "ready" or call.supplied:
         raise Broken("I8", f"an approval of call {call.id} was taken back while it was {call.place}")
-    approved = call.decision is not None or call.let_by.startswith(GRANT)
+    approved = call.decision is not None or call.allowed_by.startswith(GRANT)
     need(approved, "I8", f"an approval of call {call.id} was taken back, and nobody had approved it")
     why = "" if _let_it_run(audited, call, event.decider) else outside(call.terms, event.decider, audited.requester)
     need(not why, "I8", f"the approval of call {call.id} was taken back {why}")
@@ -116,7 +116,7 @@ def taken_from(audited: AuditedRun, event: ev.ApprovalWithdrawn) -> None:
 
 def _let_it_run(audited: AuditedRun, call: AuditedCall, who: Decider) -> bool:
     made = call.decision
-    name = call.let_by.removeprefix(GRANT) if made is None else made.grant or ""
+    name = call.allowed_by.removeprefix(GRANT) if made is None else made.grant or ""
     given = audited.grants.get(name)
     words = [vote.decider for votes in (call.votes, *(each for _, each in call.met)) for vote in votes.values()]
     words += [None if made is None else made.decider, None if given is None else given.decider]

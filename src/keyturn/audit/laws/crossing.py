@@ -52,7 +52,7 @@ def forked(audited: AuditedRun, event: ev.RunForked) -> None:
 def _may_be_copied(audited: AuditedRun, call: AuditedCall) -> None:
     asked = call.place == "asked" and call.renewed_in == audited.line
     need(asked or call.place not in WAITING, "I1", f"call {call.id} waits in a fork as it did in another run")
-    unasked = call.decision is None and not call.let_by.startswith(GRANT)
+    unasked = call.decision is None and not call.allowed_by.startswith(GRANT)
     at_work = call.place == "running" and audited.framed(call.id) and unasked
     over = call.place in ("new", "dead", "settled")
     need(asked or at_work or over, "I1", f"call {call.id} was let run in another run, and goes on in a fork")

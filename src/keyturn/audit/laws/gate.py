@@ -73,7 +73,7 @@ def screened(audited: AuditedRun, event: ev.CallScreened) -> None:
     call.reason = event.reason
     call.preview = event.preview
     call.screened_in = audited.line
-    call.let_by = event.by
+    call.allowed_by = event.by
     call.let_at = audited.now
     call.review = event.review
     if event.action == "allow" and not event.by.startswith(GRANT):

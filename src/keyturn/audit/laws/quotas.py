@@ -38,7 +38,7 @@ def returned(audited: AuditedRun, event: ev.QuotaReturned) -> None:
         return
     told = audited.to_tell.pop(event.call, ())
     if event.run == audited.run:  # what a fork copied is looked for in the run in which it was
-        audited.told_of += [(watch, event.call, audited.line) for watch in told]
+        audited.breakers_notified += [(watch, event.call, audited.line) for watch in told]
 
 
 def troubled(audited: AuditedRun, call: AuditedCall, trouble: Trouble) -> None:

@@ -68,7 +68,7 @@ def stale(audited: AuditedRun, call: AuditedCall) -> bool:
     within = call.terms.execute_by_ms if call.terms is not None else None
     probed = call.decision is not None and call.decision.via == "probe"
     made = call.approval if probed else call.decision
-    granted = call.let_at if made is None and call.let_by.startswith(BY_GRANT) else None
+    granted = call.let_at if made is None and call.allowed_by.startswith(BY_GRANT) else None
     approved = granted if made is None else made.at
     return within is not None and approved is not None and audited.now > approved + within
 

@@ -15,7 +15,7 @@ from typing import Any, LiteralString
 
 from ...console.screen import Terminal
 from ...core.digest import canonical
-from ...core.drill_words import told_of
+from ...core.drill_words import drill_outcome
 from ...core.errors import Conflict, NotPending, UserError
 from ...core.policy import Approval
 from ...inbox.naming import Outcome
@@ -154,7 +154,7 @@ def _row(verb: Verb, outcome: Outcome, by: str) -> str:
         votes = f"{len(row.request.votes)} of {needed} approvals"
         steps = f", {step_words(row.request)}" if row.request.steps else ""
         return f"recorded, more approvals are required: {about}{steps}, {votes}"
-    return f"{told_of(row.state) or verb.done}: {about}, by {by}"
+    return f"{drill_outcome(row.state) or verb.done}: {about}, by {by}"
 
 
 def _data(outcome: Outcome) -> dict[str, Any]:

@@ -11,7 +11,7 @@ from collections.abc import Sequence
 from typing import Any, LiteralString, NamedTuple, cast
 
 from ...console.screen import Terminal
-from ...core.drill_words import told_of
+from ...core.drill_words import drill_outcome
 from ...core.errors import Conflict, UserError
 from ...core.policy import Approval
 from ...inbox.personal import Details, PersonalInbox
@@ -158,8 +158,8 @@ def _told(verb: Verb, row: RequestRow, given: Sequence[GrantRow], claimed: str) 
     if row.state == "open":
         needs = still_needed(request)
         said = f"recorded: {about}, {vote_of(request)}. {needs} To undo: keyturn withdraw {row.id[:SHORT]}"
-    elif told_of(row.state):
-        said = f"{told_of(row.state)} ({about})"
+    elif drill_outcome(row.state):
+        said = f"{drill_outcome(row.state)} ({about})"
     else:
         said = f"{verb.done}: {about}, by {quote(by)}{claimed}"
     rows = [said, *(f"grant {grant.id}" for grant in given)]

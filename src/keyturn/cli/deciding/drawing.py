@@ -18,11 +18,11 @@ from ...inbox.personal import PersonalInbox
 from ...journal.rows import RequestRow
 from ...presenting.asking import Standing
 from ...presenting.facts import RequestFacts
+from ...presenting.message_context import NOTHING_SAID, Context
 from ...presenting.notifications import Notification, delivered_of, undelivered_first
 from ...presenting.shown_request import ShownRequest, bare_item
 from ...presenting.terms import DECIDERS, Term, deciders_of, terms_of
 from ...presenting.trail import TrailMark
-from ...presenting.words_before import NOTHING_SAID, Context
 from ...render.layout import LayoutLine
 from ...render.verdicts import STATES as STATES
 from ..finding import SHORT

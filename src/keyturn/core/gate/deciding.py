@@ -12,11 +12,11 @@ from ..errors import Conflict, Expired, NotAllowed, NotPending
 from ..people import barred, same_voice, voices
 from ..policy import Approval
 from ..records import RUNS, StepMet
-from ..run import Call, Run, call_digest, confirmed, edit_digest, let_by, ran_out, stated_terms, terms_now
+from ..run import Call, Run, allowed_by, call_digest, confirmed, edit_digest, ran_out, stated_terms, terms_now
 from ..states import WAITING
 from .combined_terms import escalated_from
 from .opening import OPENING, open_run
-from .words import check_words, decided_before, lacks_reason, needed, say_alike, voted_earlier
+from .words import check_words, decided_before, lacks_reason, needed, same_decision, voted_earlier
 
 # What decides without being a person, each where it stands in this file and the engine.
 NO_PERSON = ("grant", "clock", "probe")
@@ -27,13 +27,13 @@ def repeated(run: Run, decision: ev.Decision) -> bool:
     call = run.calls.get(decision.call)
     before = run.decided.get(decision.call)
     sure = call.confirmed if call is not None and call.state == "asked" and confirmed(run, call) else None
-    if sure is not None and sure.decider == decision.decider and say_alike(sure, decision):
+    if sure is not None and sure.decider == decision.decider and same_decision(sure, decision):
         return True
     if call is not None and call.met:
         earlier = [vote for step in call.met for vote in step.votes if vote.decider == decision.decider]
-        if any(say_alike(vote, decision) for vote in earlier):
+        if any(same_decision(vote, decision) for vote in earlier):
             return True
-    if before is None or not say_alike(before, decision):
+    if before is None or not same_decision(before, decision):
         return False
     return call is None or call.state not in WAITING or (before.decider, before.via) == (decision.decider, decision.via)
 
@@ -95,7 +95,7 @@ def _check_decider(run: Run, call: Call, decision: ev.Decision) -> None:
 
 def meets(run: Run, call: Call, terms: Approval | None) -> bool:
     """Return whether what was decided meets other terms as well: who decided, how many they were, and why."""
-    decision = let_by(call)
+    decision = allowed_by(call)
     if decision is None:  # it was allowed, and a check of its tool found that it did not run: nobody was ever asked
         return False
     if terms is None or terms == stated_terms(call) or (not call.met and escalated_from(terms, call.terms)):

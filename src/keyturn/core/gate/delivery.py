@@ -18,7 +18,7 @@ from .deciding import NO_PERSON, agreeing, check_decision, repeated
 from .grants import as_given, cover_waiting
 from .opening import Events, go_on, open_run
 from .reviews import glass_broken
-from .words import in_two_steps, needed, say_alike
+from .words import in_two_steps, needed, same_decision
 
 
 def on_run_time(run: Run, c: cm.Deliver, now: int) -> cm.Deliver:
@@ -47,7 +47,7 @@ def _delivered(run: Run, c: cm.Deliver) -> Events:
     first: dict[str, ev.Decision] = {}
     for decision in [decision for decision in c.decisions if not repeated(run, decision)]:
         check_decision(run, decision)
-        if not say_alike(first.setdefault(decision.call, decision), decision):
+        if not same_decision(first.setdefault(decision.call, decision), decision):
             raise Conflict("one delivery has two decisions for one call; deliver one of them")
         fresh.append(decision)
     if c.grants:
@@ -88,7 +88,7 @@ def _decided(run: Run, call: Call, decision: ev.Decision, left: tuple[str, ...])
     words = {vote.by or "": vote.decider for vote in votes.values()} | {by: decision.decider}
     if not alone and voices(words.values()) < needed(terms, decision.verdict):
         before = votes.get(by)  # one that went stale is cast anew
-        if before is None or not say_alike(before, decision) or before.basis != decision.basis:
+        if before is None or not same_decision(before, decision) or before.basis != decision.basis:
             yield ev.VoteCast(decision, lapsed=lapsed)
         return
     if terms is not None and terms.then is not None and not alone and decision.verdict in ("approve", "retry"):

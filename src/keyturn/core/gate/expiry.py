@@ -9,7 +9,7 @@ from __future__ import annotations
 from .. import commands as cm
 from .. import events as ev
 from ..records import BY_GRANT
-from ..run import Call, Run, call_digest, let_by, ran_out, stated_terms
+from ..run import Call, Run, allowed_by, call_digest, ran_out, stated_terms
 from ..states import OVER
 from .claiming import lapsed
 from .opening import Events
@@ -62,7 +62,7 @@ def stale_at(call: Call) -> int | None:
 
 def approved_at(call: Call) -> int | None:
     """Return when a call was approved, by a person or by a standing decision; None where a policy let it run."""
-    decision = let_by(call)
+    decision = allowed_by(call)
     if decision is not None:
         return decision.at
     return call.let.at if call.let is not None and call.by.startswith(BY_GRANT) else None

@@ -10,7 +10,7 @@ from ..digest import canonical
 from ..policy import Approval, Verdict
 from ..preview import Preview
 from ..records import BY_GRANT
-from ..run import Call, Run, let_by
+from ..run import Call, Run, allowed_by
 from ..states import OVER, READY
 from .deciding import meets
 from .grants import by_grant, covers, grant_for
@@ -38,7 +38,7 @@ def screened(run: Run, call: Call, verdict: Verdict, preview: Preview | None = N
     """Yield the events of a verdict, and of a standing decision with it."""
     action = verdict.action
     if call.recheck and action == "deny" and unknown(call):
-        yield from lost_before(call, "the policy denies it now")
+        yield from mark_in_doubt(call, "the policy denies it now")
         return
     if call.recheck:
         yield ev.CallScreened(call.id, action, verdict.reason, verdict.by)
@@ -71,7 +71,7 @@ def screened(run: Run, call: Call, verdict: Verdict, preview: Preview | None = N
 def void(run: Run, call: Call, why: str, terms: Approval | None) -> Events:
     """Void what let a call run: it asks again, or is in doubt where it may have had its effect before."""
     if call.acted:
-        yield from lost_before(call, why)
+        yield from mark_in_doubt(call, why)
         if terms is not None and terms != call.terms:
             yield ev.CallAskedAgain(call.id, "terms", run.now, terms)
         return
@@ -89,7 +89,7 @@ def unknown(call: Call) -> bool:
     return call.acted and call.state != "supplied"
 
 
-def lost_before(call: Call, why: str, preview: Preview | None = None) -> Events:
+def mark_in_doubt(call: Call, why: str, preview: Preview | None = None) -> Events:
     """Leave a call that will not be started again in doubt: only a person can say what it did before."""
     yield ev.CallLost(call.id, f"{why}; it was started before, and its outcome is unknown", preview=preview)
 
@@ -99,7 +99,7 @@ def meets_now(run: Run, call: Call, terms: Approval) -> bool:
 
     Those of a chain are the limits of its last step, on which the call was let run.
     """
-    decision = let_by(call)
+    decision = allowed_by(call)
     if decision is None:
         grant = run.grants.get(call.by.removeprefix(BY_GRANT)) if call.by.startswith(BY_GRANT) else None
         return grant is not None and covers(run, grant, call, terms)

@@ -113,7 +113,7 @@ def needed(terms: Approval | None, verdict: str) -> int:
     return terms.deny_quorum if verdict == "reject" else terms.quorum
 
 
-def say_alike(one: ev.Decision, other: ev.Decision) -> bool:
+def same_decision(one: ev.Decision, other: ev.Decision) -> bool:
     """Return whether two decisions say the same: the verdict, of the same bytes, to the same end."""
     edits = one.args == other.args or one.verdict != "edit"
     no_output = one.output is None and other.output is None

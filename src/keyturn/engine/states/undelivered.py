@@ -21,7 +21,7 @@ from ...core.errors import BadJson, KeyturnError, UserError
 from ...core.items import Item
 from ...core.people import Decider
 from ...core.preview import Preview, unredacted
-from ...core.run import Call, Run, twin
+from ...core.run import Call, Run, copy_run
 from ...core.strict import parse
 from ...tools.base import InvalidArguments, as_typed
 from ..facts.decisions import Edit, MadeDecision, check_verdict
@@ -151,7 +151,7 @@ def refused(as_it_stands: Run, said: UndeliveredDecisions, now: int) -> Undelive
     A delivery is recorded whole or not at all. Where one word of it is refused, only that word is dropped, so that the
     decisions beside it are good for the next resume.
     """
-    run = twin(as_it_stands)
+    run = copy_run(as_it_stands)
     calls = {call for call in said.decisions if not _counts(run, said.only(call), now)}
     revoked = {
         grant: by

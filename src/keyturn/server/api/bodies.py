@@ -11,7 +11,7 @@ from starlette.requests import Request
 
 from ...core.errors import BadJson
 from ...core.strict import TextLimits, parse
-from ...wire import asks, said
+from ...wire import asks, bodies
 from .refusing import Refusal
 
 T = TypeVar("T")
@@ -21,13 +21,13 @@ T = TypeVar("T")
 MOST, LARGE = 160_000, 16_384
 #: What holds texts of a conversation, arguments or results: as large as the settings allow.
 _WHOLE = (
-    said.Start,
-    said.Message,
-    said.Approve,
-    said.PreviewEdit,
-    said.Signing,
-    said.Answer,
-    said.Resolve,
+    bodies.Start,
+    bodies.Message,
+    bodies.Approve,
+    bodies.PreviewEdit,
+    bodies.Signing,
+    bodies.Answer,
+    bodies.Resolve,
     asks.AskFor,
 )
 

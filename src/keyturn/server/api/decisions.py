@@ -22,11 +22,11 @@ from ...inbox.naming import Outcome
 from ...journal.rows import RequestRow
 from ...policies.grants import Grant, own_where
 from ...presenting.edit_preview import EditPreview
-from ...wire import said
-from ...wire.seen import Decided, OneOutcome, Outcomes, RequestSeen, ToSign
+from ...wire import bodies
+from ...wire.responses import Decided, OneOutcome, Outcomes, RequestSeen, ToSign
 from .paging import IdPath
-from .refusing import told_of
-from .routes import Call, Here, Routes, answer, taken
+from .refusing import error_body_of
+from .routes import ApiContext, Call, Routes, answer, taken
 
 routes = Routes("decisions")
 _ERRORS = (404, 409, 410)
@@ -36,10 +36,10 @@ def _decides(word: str, takes: type, gives: type = Decided) -> Any:
     return routes.add("POST", f"/requests/{{request}}/{word}", scope="decide", takes=takes, gives=gives, errors=_ERRORS)
 
 
-@_decides("approve", said.Approve)
-async def approve(here: Here, request: IdPath, body: Annotated[said.Approve, taken(said.Approve)]) -> Any:
+@_decides("approve", bodies.Approve)
+async def approve(here: ApiContext, request: IdPath, body: Annotated[bodies.Approve, taken(bodies.Approve)]) -> Any:
     """Approve exactly this call, or with other arguments, or from now on what a grant covers."""
-    row = await here.sight.request(request)
+    row = await here.visibility.request(request)
     grant = (
         None if body.grant is None else Grant(body.grant.where, body.grant.expires, body.grant.uses, body.grant.scope)
     )
@@ -50,68 +50,72 @@ async def approve(here: Here, request: IdPath, body: Annotated[said.Approve, tak
     return await _recorded(here, row, done, verdicts, grant)
 
 
-@_decides("preview_edit", said.PreviewEdit, EditPreview)
-async def preview_edit(here: Here, request: IdPath, body: Annotated[said.PreviewEdit, taken(said.PreviewEdit)]) -> Any:
+@_decides("preview_edit", bodies.PreviewEdit, EditPreview)
+async def preview_edit(
+    here: ApiContext, request: IdPath, body: Annotated[bodies.PreviewEdit, taken(bodies.PreviewEdit)]
+) -> Any:
     """Return what approving the call with other arguments would run, or what its tool has against them.
 
     Nothing is recorded. Secrets are marks in what is told, and a mark that is sent stands for the secret it hides.
     """
-    row = await here.sight.request(request, shows=True)
-    here.sight.must_decide(row.request)
+    row = await here.visibility.request(request, shows=True)
+    here.visibility.must_decide(row.request)
     shown: dict[str, Any] = {"digest": body.digest, "revision": body.revision}
     return answer(await here.inbox.preview_edit(request, body.edit, **shown))
 
 
-@_decides("reject", said.Reject)
-async def reject(here: Here, request: IdPath, body: Annotated[said.Reject, taken(said.Reject)]) -> Any:
+@_decides("reject", bodies.Reject)
+async def reject(here: ApiContext, request: IdPath, body: Annotated[bodies.Reject, taken(bodies.Reject)]) -> Any:
     """Reject the call; its model is told the message."""
-    row = await here.sight.request(request)
+    row = await here.visibility.request(request)
     more: dict[str, Any] = {"message": body.message, "always": body.always}
     done = here.inbox.decide(request, "reject", **more, **words(body))
     return await _recorded(here, row, done, ("reject",), Grant() if body.always else None)
 
 
-@_decides("ask_back", said.AskBack)
-async def ask_back(here: Here, request: IdPath, body: Annotated[said.AskBack, taken(said.AskBack)]) -> Any:
+@_decides("ask_back", bodies.AskBack)
+async def ask_back(here: ApiContext, request: IdPath, body: Annotated[bodies.AskBack, taken(bodies.AskBack)]) -> Any:
     """Ask the agent back: the call does not run, and its model answers the question."""
-    row = await here.sight.request(request)
+    row = await here.visibility.request(request)
     done = here.inbox.decide(request, "ask_back", message=body.question, **words(body))
     return await _recorded(here, row, done, ("reject",))
 
 
-@_decides("answer", said.Answer)
-async def answer_request(here: Here, request: IdPath, body: Annotated[said.Answer, taken(said.Answer)]) -> Any:
+@_decides("answer", bodies.Answer)
+async def answer_request(
+    here: ApiContext, request: IdPath, body: Annotated[bodies.Answer, taken(bodies.Answer)]
+) -> Any:
     """Give the call's result in its tool's place, or what its tool asked for."""
-    row = await here.sight.request(request)
+    row = await here.visibility.request(request)
     done = here.inbox.decide(request, "answer", output=body.output, **words(body))
     return await _recorded(here, row, done, ("answer",))
 
 
-@_decides("resolve", said.Resolve)
-async def resolve(here: Here, request: IdPath, body: Annotated[said.Resolve, taken(said.Resolve)]) -> Any:
+@_decides("resolve", bodies.Resolve)
+async def resolve(here: ApiContext, request: IdPath, body: Annotated[bodies.Resolve, taken(bodies.Resolve)]) -> Any:
     """Record what became of a call in doubt."""
-    row = await here.sight.request(request)
+    row = await here.visibility.request(request)
     done = here.inbox.decide(request, body.outcome, output=body.output, **words(body))
     return await _recorded(here, row, done, (body.outcome,))
 
 
-@_decides("withdraw", said.Withdraw, RequestSeen)
-async def withdraw(here: Here, request: IdPath, body: Annotated[said.Withdraw, taken(said.Withdraw)]) -> Any:
+@_decides("withdraw", bodies.Withdraw, RequestSeen)
+async def withdraw(here: ApiContext, request: IdPath, body: Annotated[bodies.Withdraw, taken(bodies.Withdraw)]) -> Any:
     """Withdraw one's vote on an open request, or an approval before its call starts."""
     if body.run is None:
-        await here.sight.request(request)
+        await here.visibility.request(request)
     else:
-        await here.sight.run(body.run)
+        await here.visibility.run(body.run)
     row = await here.inbox.withdraw(request, run=body.run, once=here.name, **words(body))
-    await here.sight.reads("request", [row])
+    await here.visibility.reads("request", [row])
     return answer(RequestSeen.of(row))
 
 
-@_decides("to_sign", said.Signing, ToSign)
-async def to_sign(here: Here, request: IdPath, body: Annotated[said.Signing, taken(said.Signing)]) -> Any:
+@_decides("to_sign", bodies.Signing, ToSign)
+async def to_sign(here: ApiContext, request: IdPath, body: Annotated[bodies.Signing, taken(bodies.Signing)]) -> Any:
     """Return the bytes that somebody signs who decides so; nothing is recorded."""
-    row = await here.sight.request(request)
-    here.sight.must_decide(row.request)
+    row = await here.visibility.request(request)
+    here.visibility.must_decide(row.request)
     more: dict[str, Any] = {
         "edit": body.edit, "seen": body.seen, "output": body.output, "message": body.message,
         "break_glass": body.break_glass, "asks_back": body.asks_back, "undo": body.undo,
@@ -123,29 +127,29 @@ async def to_sign(here: Here, request: IdPath, body: Annotated[said.Signing, tak
     return answer(ToSign(challenge, None if call is None else run.tools.get(call.proposal.tool)))
 
 
-@routes.add("POST", "/approve_all", scope="decide", takes=said.ApproveAll, gives=Outcomes)
-async def approve_all(here: Here, body: Annotated[said.ApproveAll, taken(said.ApproveAll)]) -> Any:
+@routes.add("POST", "/approve_all", scope="decide", takes=bodies.ApproveAll, gives=Outcomes)
+async def approve_all(here: ApiContext, body: Annotated[bodies.ApproveAll, taken(bodies.ApproveAll)]) -> Any:
     """Approve several requests, each as it was shown; one that is refused holds up none of the others."""
     rows, missing = await _several(here, body.requests)
     made = await here.inbox.decide_all(rows, "approve", note=body.note)
     return answer(_outcomes(body.requests, [*made, *missing]))
 
 
-@routes.add("POST", "/reject_all", scope="decide", takes=said.RejectAll, gives=Outcomes)
-async def reject_all(here: Here, body: Annotated[said.RejectAll, taken(said.RejectAll)]) -> Any:
+@routes.add("POST", "/reject_all", scope="decide", takes=bodies.RejectAll, gives=Outcomes)
+async def reject_all(here: ApiContext, body: Annotated[bodies.RejectAll, taken(bodies.RejectAll)]) -> Any:
     """Reject several requests, each as it was shown."""
     rows, missing = await _several(here, body.requests)
     made = await here.inbox.decide_all(rows, "reject", message=body.message, note=body.note)
     return answer(_outcomes(body.requests, [*made, *missing]))
 
 
-async def _several(here: Call, named: Sequence[said.OneOf]) -> tuple[list[Request], list[Outcome]]:
+async def _several(here: Call, named: Sequence[bodies.OneOf]) -> tuple[list[Request], list[Outcome]]:
     """Return the requests as they were shown, and an outcome of each that is not there for whoever asks."""
     rows: list[Request] = []
     missing: list[Outcome] = []
     for each in {each.id: each for each in named}.values():
         try:
-            row = await here.sight.request(each.id)
+            row = await here.visibility.request(each.id)
         except NotPending as error:
             missing.append(Outcome(each.id, error=error))
         else:
@@ -153,17 +157,17 @@ async def _several(here: Call, named: Sequence[said.OneOf]) -> tuple[list[Reques
     return rows, missing
 
 
-def _outcomes(named: Sequence[said.OneOf], made: Sequence[Outcome]) -> Outcomes:
+def _outcomes(named: Sequence[bodies.OneOf], made: Sequence[Outcome]) -> Outcomes:
     by_id = {each.request: each for each in made}
     return Outcomes([_one(by_id[each.id]) for each in named])
 
 
 def _one(made: Outcome) -> OneOutcome:
-    told = None if made.error is None else told_of(made.error)
+    told = None if made.error is None else error_body_of(made.error)
     return OneOutcome(made.request, made.ok, None if made.row is None else made.row.state, told)
 
 
-def words(body: said.Word) -> dict[str, Any]:
+def words(body: bodies.Word) -> dict[str, Any]:
     """Return what goes with any decision."""
     return {"digest": body.digest, "revision": body.revision, "note": body.note, "proof": body.proof}
 

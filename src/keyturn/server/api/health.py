@@ -17,7 +17,7 @@ from starlette.responses import Response
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from ...journal.rows import COUNTED_FROM, Period, Query
-from .routes import Here, Routes, answer
+from .routes import ApiContext, Routes, answer
 
 routes = Routes("health")
 _BUCKETS = (0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10)
@@ -96,9 +96,9 @@ async def get_ready(request: Request) -> Any:
 
 
 @routes.add("GET", "/metrics", scope="read", media="text/plain")
-async def get_metrics(here: Here) -> Any:
+async def get_metrics(here: ApiContext) -> Any:
     """Return what is counted, for Prometheus."""
-    here.sight.must_see_all()
+    here.visibility.must_see_all()
     metrics: Metrics = here.request.app.state.metrics
     metrics.streams.set(here.request.app.state.places.taken)
     metrics.busy.set(here.app.busy)

@@ -21,7 +21,7 @@ import msgspec
 from starlette.responses import Response
 
 from ...core import events as ev
-from ...directory.entering import ShownOnce
+from ...directory.sign_ins import ShownOnce
 from ...engine.run.log_cache import log_in
 from ...journal.base import Journal
 from .refusing import Refusal

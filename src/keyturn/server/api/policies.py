@@ -13,9 +13,9 @@ from ...inbox.replay import replay
 from ...inbox.replayed import Replayed, Unread
 from ...policies.file import PolicyFile
 from ...policies.rules import Policy
-from ...wire import said
+from ...wire import bodies
 from ...wire.records import PolicySeen, ReplayCount, ReplayReport
-from .routes import Call, Here, Routes, answer, taken
+from .routes import ApiContext, Call, Routes, answer, taken
 
 routes = Routes("policies")
 _SECONDS = 20.0
@@ -25,9 +25,9 @@ Since = Annotated[str | None, Param(max_length=40, description="Only calls of so
 
 
 @routes.add("GET", "/policies", scope="read", gives=PolicySeen)
-async def get_policy(here: Here) -> Any:
+async def get_policy(here: ApiContext) -> Any:
     """Show the policy of the app."""
-    here.sight.must_see_all()
+    here.visibility.must_see_all()
     given: Any = here.app.policy
     policy = given.policy if isinstance(given, PolicyFile) else given
     if not isinstance(policy, Policy):
@@ -43,25 +43,25 @@ def _text(policy: Policy) -> str | None:
 
 
 @routes.add("GET", "/policies/shadow", scope="read", gives=ReplayReport)
-async def get_shadow(here: Here, since: Since = None, examples: Examples = 3) -> Any:
+async def get_shadow(here: ApiContext, since: Since = None, examples: Examples = 3) -> Any:
     """Tell what a policy in shadow mode said of past calls."""
     return await _replayed(here, None, since, examples)
 
 
-@routes.add("POST", "/policies/replay", scope="read", takes=said.Replay, gives=ReplayReport)
-async def replay_policy(here: Here, body: Annotated[said.Replay, taken(said.Replay)]) -> Any:
+@routes.add("POST", "/policies/replay", scope="read", takes=bodies.Replay, gives=ReplayReport)
+async def replay_policy(here: ApiContext, body: Annotated[bodies.Replay, taken(bodies.Replay)]) -> Any:
     """Tell an administrator what a policy would have said of past calls; nothing is changed.
 
     Of an argument that is secret it can tell nothing, and a rule that hangs on one is unknown.
     """
-    here.sight.must_administer()
+    here.visibility.must_administer()
     policy = await asyncio.to_thread(Policy.from_toml, f"{body.policy}\n")
     return await _replayed(here, policy, body.since, body.examples)
 
 
 async def _replayed(here: Call, policy: Policy | None, since: str | None, most: int) -> Any:
-    here.sight.must_see_all()
-    await here.sight.reads_of("search", "replay")
+    here.visibility.must_see_all()
+    await here.visibility.reads_of("search", "replay")
     begins = 0 if since is None else await here.app.inbox.now() - milliseconds(since)
     counts = dict[tuple[str, Any, Any], list[Replayed]]()
     totals = dict[tuple[str, Any, Any], int]()

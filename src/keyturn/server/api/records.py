@@ -14,13 +14,13 @@ from pydantic import AwareDatetime
 from ...audit.decisions.entry import AuditEntry
 from ...core.errors import NotAllowed
 from ...inbox.figures import InsightsReport
-from ...wire import said
+from ...wire import bodies
 from ...wire.records import AuditPage, ReadsPage, Suggestions, Verified
 from ..exported import ExportedFile
 from ..reading_logs import SEARCH_LOOKS, SEARCH_SECONDS, reading_logs
 from ..visible_pages import of_one_size
 from .paging import Limit, Name, Newest, Place, plain
-from .routes import Here, Routes, answer, taken
+from .routes import ApiContext, Routes, answer, taken
 
 routes = Routes("records")
 At = Annotated[AwareDatetime | None, Param(description="A time with its zone.")]
@@ -44,7 +44,7 @@ async def _terms(
 
 @routes.add("GET", "/audit", scope="read", gives=AuditPage)
 async def search_audit(
-    here: Here,
+    here: ApiContext,
     terms: Annotated[dict[str, Any], Depends(_terms)],
     since: At = None,
     until: At = None,
@@ -57,7 +57,7 @@ async def search_audit(
     A page looks at 10,000 lines of logs at most, and for 8 seconds. Where it ends before it is full, `late` is true and
     `next` is where it goes on.
     """
-    here.sight.must_see_all()
+    here.visibility.must_see_all()
     plain(after)
     more: dict[str, Any] = terms | {"between": (since, until), "by": here.visitor.login}
     async with here.request.app.state.readers.search(here.visitor.id):
@@ -75,10 +75,10 @@ def _size(entry: AuditEntry) -> int:
 
 @routes.add("GET", "/audit/reads", scope="read", gives=ReadsPage, errors=(503,))
 async def list_reads(
-    here: Here, person: Name = None, request: Name = None, after: Place = 0, limit: Limit = 200
+    here: ApiContext, person: Name = None, request: Name = None, after: Place = 0, limit: Limit = 200
 ) -> Any:
     """Return who read the arguments of calls, the oldest first, where the directory has that put on record."""
-    here.sight.must_see_all()
+    here.visibility.must_see_all()
     plain(person, request)
     async with reading_logs(here.request.app.state, here.visitor, "the record of reads", "keyturn audit reads"):
         found = await here.app.audit.reads(person=person, request=request)
@@ -87,22 +87,22 @@ async def list_reads(
 
 
 @routes.add("GET", "/audit/verify", scope="read", gives=Verified, errors=(503,))
-async def verify_audit(here: Here) -> Any:
+async def verify_audit(here: ApiContext) -> Any:
     """Verify every line of the store, within a minute; `keyturn audit verify` takes as long as it needs."""
-    here.sight.must_see_all()
+    here.visibility.must_see_all()
     async with reading_logs(here.request.app.state, here.visitor, "verifying the store", "keyturn audit verify"):
         report = await here.app.audit.verify()
     data = report.data()
     return answer(Verified(**{name: data[name] for name in Verified.__struct_fields__}))
 
 
-@routes.add("POST", "/audit/export", scope="read", takes=said.Export, media="application/octet-stream", errors=(503,))
-async def export_audit(here: Here, body: Annotated[said.Export, taken(said.Export)]) -> Any:
+@routes.add("POST", "/audit/export", scope="read", takes=bodies.Export, media="application/octet-stream", errors=(503,))
+async def export_audit(here: ApiContext, body: Annotated[bodies.Export, taken(bodies.Export)]) -> Any:
     """Export the record: decisions as CSV; to an administrator also all of it, signed and verifiable, as JSONL.
 
     It takes a minute at most; `keyturn audit export` takes as long as it needs.
     """
-    here.sight.must_see_all()
+    here.visibility.must_see_all()
     if body.format == "jsonl" and not here.visitor.administers:
         raise NotAllowed("the whole record has who is who in it: it is for administrators, with a token for 'people'")
     folder = tempfile.TemporaryDirectory(prefix="keyturn-export-")
@@ -119,18 +119,18 @@ async def export_audit(here: Here, body: Annotated[said.Export, taken(said.Expor
 
 
 @routes.add("GET", "/insights", scope="read", gives=InsightsReport)
-async def get_insights(here: Here, days: Days = 30) -> Any:
+async def get_insights(here: ApiContext, days: Days = 30) -> Any:
     """Tell how people decided in so many days."""
-    here.sight.must_see_all()
+    here.visibility.must_see_all()
     return answer(await here.app.insights.report(days=days))
 
 
 @routes.add("GET", "/insights/suggestions", scope="read", gives=Suggestions)
-async def get_suggestions(here: Here, tool: Name = None) -> Any:
+async def get_suggestions(here: ApiContext, tool: Name = None) -> Any:
     """Suggest rules that would have let run what people approved unchanged."""
-    here.sight.must_see_all()
+    here.visibility.must_see_all()
     plain(tool)
     async with here.request.app.state.readers.search(here.visitor.id):
         found = await here.app.insights.suggestions(tool=tool)
-    await here.sight.reads_of("search", "suggestions")
+    await here.visibility.reads_of("search", "suggestions")
     return answer(Suggestions(found))

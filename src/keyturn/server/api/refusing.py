@@ -13,7 +13,7 @@ from starlette.requests import Request
 from starlette.responses import Response
 
 from ...core.errors import KeyturnError
-from ...wire.seen import Failure, Told
+from ...wire.responses import Failure, Told
 from ..errors import Refused, refused
 from ..guard import TooLong, TooSlow
 from ..limits import TooMany
@@ -37,7 +37,7 @@ class Refusal(Exception):
         super().__init__(message)
 
 
-def told_of(error: KeyturnError) -> Told:
+def error_body_of(error: KeyturnError) -> Told:
     """Return what is told of an error of ours."""
     return _told(refused(error))
 

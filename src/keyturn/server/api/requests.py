@@ -16,15 +16,15 @@ from ...directory.settings import RECORD_READS
 from ...engine.run.log_cache import log_in
 from ...journal.rows import Query, RequestRow
 from ...presenting.facts import RequestFacts
-from ...wire import said
+from ...wire import bodies
 from ...wire.detail import RequestDetail
-from ...wire.seen import Done, Form, RequestPage, RequestSeen
+from ...wire.responses import Done, Form, RequestPage, RequestSeen
 from ..streams import EventStream, event
 from ..visible_pages import of_one_size, visible_page
 from ..visitor import standing_of
 from .paging import After, IdPath, Limit, Name, Newest, after_of, key_of, plain
 from .refusing import Refusal
-from .routes import Call, Here, Routes, answer, taken
+from .routes import ApiContext, Call, Routes, answer, taken
 from .run_events import LastId
 from .waiting import Wait, changes_within
 
@@ -97,17 +97,17 @@ async def page_of(here: Call, wanted: RequestFilter) -> RequestPage:
     """Return a page of requests as it is now, with the token that names it."""
 
     async def seen(rows: Sequence[RequestRow]) -> list[RequestRow]:
-        return [row for row in rows if here.sight.lists(row, mine=wanted.mine, unclaimed=wanted.unclaimed)]
+        return [row for row in rows if here.visibility.lists(row, mine=wanted.mine, unclaimed=wanted.unclaimed)]
 
     rows, more = await visible_page(wanted.query, here.app.journal.requests, seen, lambda row: row.place, _size)
-    await here.sight.reads("list", rows)
+    await here.visibility.reads("list", rows)
     shown = [RequestSeen.of(row) for row in rows]
     token = hashlib.sha256(msgspec.json.encode(shown)).hexdigest()[:32]
     return RequestPage(shown, key_of(*more) if more else None, token)
 
 
 @routes.add("GET", "/requests", scope="read", gives=RequestPage)
-async def list_requests(here: Here, wanted: Selected, wait: Wait = 0, token: Token = None) -> Any:
+async def list_requests(here: ApiContext, wanted: Selected, wait: Wait = 0, token: Token = None) -> Any:
     """List requests, by when they were asked; with `wait` and `token`, once the page is another one."""
     page = await page_of(here, wanted)
     if token is not None and page.token == token:
@@ -120,7 +120,7 @@ async def list_requests(here: Here, wanted: Selected, wait: Wait = 0, token: Tok
 
 
 @routes.add("GET", "/requests/stream", scope="read", gives=RequestPage, media="text/event-stream")
-async def stream_requests(here: Here, wanted: Selected, last_event_id: LastId = None) -> Any:
+async def stream_requests(here: ApiContext, wanted: Selected, last_event_id: LastId = None) -> Any:
     """Stream a page of requests: as it is now, and again whenever it is another one.
 
     Each event is the whole page and its id the page's token, so that whoever comes back has what is so now.
@@ -143,7 +143,7 @@ async def _pages(here: Call, wanted: RequestFilter, token: str | None) -> AsyncG
             if not (changed or timed):
                 continue
             noted = bool(now.visitor.directory.settings.get(RECORD_READS))  # then each of them is put on record
-            whose = "" if now.sight.whole and not (timed or noted) else now.visitor.id
+            whose = "" if now.visibility.whole and not (timed or noted) else now.visitor.id
             look = partial(_encoded, now, wanted)
             async with here.look():
                 name, body = await (here.live.once(("requests", wanted, whose), look) if changed else look())
@@ -159,15 +159,15 @@ async def _encoded(here: Call, wanted: RequestFilter) -> tuple[str, bytes]:
 
 
 @routes.add("GET", "/requests/{request}", scope=("read", "decide"), gives=RequestSeen, errors=(404,))
-async def get_request(here: Here, request: IdPath) -> Any:
+async def get_request(here: ApiContext, request: IdPath) -> Any:
     """Return a request, whatever became of it."""
-    return answer(RequestSeen.of(await here.sight.request(request, shows=True)))
+    return answer(RequestSeen.of(await here.visibility.request(request, shows=True)))
 
 
 @routes.add("GET", "/requests/{request}/detail", scope="read", gives=RequestDetail, errors=(404,))
-async def get_detail(here: Here, request: IdPath) -> Any:
+async def get_detail(here: ApiContext, request: IdPath) -> Any:
     """Return a request with its context: what you can do, the conversation, what happened, and who was notified."""
-    row = await here.sight.request(request, shows=True)
+    row = await here.visibility.request(request, shows=True)
     stands, now = await standing_of(here.app, here.visitor, row), await here.app.inbox.now()
     if row.state == "damaged":
         return answer(RequestDetail.of(RequestFacts(row, stands), now))
@@ -177,9 +177,9 @@ async def get_detail(here: Here, request: IdPath) -> Any:
 
 
 @routes.add("GET", "/requests/{request}/form", scope=("read", "decide"), gives=Form, errors=(404,))
-async def get_form(here: Here, request: IdPath) -> Any:
+async def get_form(here: ApiContext, request: IdPath) -> Any:
     """Return what an edit form is made of: the schema of the tool's arguments, and what would run now."""
-    row = await here.sight.request(request, shows=True)
+    row = await here.visibility.request(request, shows=True)
     if row.state != "open":
         return answer(Form(row.id, row.digest, False, None, row.params))
     item = await here.app.inbox.item(request)
@@ -190,82 +190,88 @@ async def get_form(here: Here, request: IdPath) -> Any:
 
 
 @routes.add("GET", "/requests/{request}/alike", scope="read", gives=RequestPage, errors=(404,))
-async def list_alike(here: Here, request: IdPath, after: After = None) -> Any:
+async def list_alike(here: ApiContext, request: IdPath, after: After = None) -> Any:
     """Return the open requests of the same tool with the same arguments, of whatever run.
 
     So many requests of the tool are looked through for one page; a page may be short, or empty, though others follow.
     """
-    row = await here.sight.request(request)
+    row = await here.visibility.request(request)
     if row.state != "open":
         return answer(RequestPage([], None, ""))
     page, more = await here.app.inbox.alike_page(row, Query(after=after_of(after)))
-    visible = [each for each in page if here.sight.sees(each)]
+    visible = [each for each in page if here.visibility.sees(each)]
     found = of_one_size(visible, _size)
     if len(found) < len(visible):
         more = found[-1].place
-    await here.sight.reads("list", found)
+    await here.visibility.reads("list", found)
     shown = [RequestSeen.of(each) for each in found]
     token = hashlib.sha256(msgspec.json.encode(shown)).hexdigest()[:32]
     return answer(RequestPage(shown, key_of(*more) if more else None, token))
 
 
-@routes.add("POST", "/requests/{request}/look", scope="decide", takes=said.Shown, gives=Done, errors=(404, 409))
-async def look_at(here: Here, request: IdPath, body: Annotated[said.Shown, taken(said.Shown)]) -> Any:
+@routes.add("POST", "/requests/{request}/look", scope="decide", takes=bodies.Shown, gives=Done, errors=(404, 409))
+async def look_at(here: ApiContext, request: IdPath, body: Annotated[bodies.Shown, taken(bodies.Shown)]) -> Any:
     """Note that you have a request on the screen, as it was shown: terms may want that before you approve."""
     here.marks()
-    await here.sight.request(request)
+    await here.visibility.request(request)
     await here.inbox.looked(request, **named(body))
     return answer(Done())
 
 
 @routes.add(
-    "POST", "/requests/{request}/review", scope="decide", takes=said.Review, gives=RequestSeen, errors=(404, 409)
+    "POST", "/requests/{request}/review", scope="decide", takes=bodies.Review, gives=RequestSeen, errors=(404, 409)
 )
-async def review_request(here: Here, request: IdPath, body: Annotated[said.Review, taken(said.Review)]) -> Any:
+async def review_request(
+    here: ApiContext, request: IdPath, body: Annotated[bodies.Review, taken(bodies.Review)]
+) -> Any:
     """Say whether a call was right or wrong to let run; it stays as it is."""
-    await here.sight.request(request, shows=True)
+    await here.visibility.request(request, shows=True)
     word = here.inbox.decide(request, body.verdict, note=body.note, **named(body))
     return answer(RequestSeen.of(await word))
 
 
-@routes.add("POST", "/requests/{request}/take", scope="decide", takes=said.Until, gives=RequestSeen, errors=(404, 409))
-async def take_request(here: Here, request: IdPath, body: Annotated[said.Until, taken(said.Until)]) -> Any:
+@routes.add(
+    "POST", "/requests/{request}/take", scope="decide", takes=bodies.Until, gives=RequestSeen, errors=(404, 409)
+)
+async def take_request(here: ApiContext, request: IdPath, body: Annotated[bodies.Until, taken(bodies.Until)]) -> Any:
     """Say that you are on it, for 15 minutes unless you say until when."""
     here.marks()
-    await here.sight.request(request, shows=True)
+    await here.visibility.request(request, shows=True)
     row = await here.inbox.mark(request, "take", until=body.until, lasts=body.lasts, once=here.name, **named(body))
     return answer(RequestSeen.of(row))
 
 
 @routes.add(
-    "POST", "/requests/{request}/let_go", scope="decide", takes=said.Shown, gives=RequestSeen, errors=(404, 409)
+    "POST", "/requests/{request}/let_go", scope="decide", takes=bodies.Shown, gives=RequestSeen, errors=(404, 409)
 )
-async def let_go(here: Here, request: IdPath, body: Annotated[said.Shown, taken(said.Shown)]) -> Any:
+async def let_go(here: ApiContext, request: IdPath, body: Annotated[bodies.Shown, taken(bodies.Shown)]) -> Any:
     """Say that you are not on it any more."""
     here.marks()
-    await here.sight.request(request, shows=True)
+    await here.visibility.request(request, shows=True)
     return answer(RequestSeen.of(await here.inbox.mark(request, "let_go", once=here.name, **named(body))))
 
 
 @routes.add(
-    "POST", "/requests/{request}/snooze", scope="decide", takes=said.Until, gives=RequestSeen, errors=(404, 409)
+    "POST", "/requests/{request}/snooze", scope="decide", takes=bodies.Until, gives=RequestSeen, errors=(404, 409)
 )
-async def snooze_request(here: Here, request: IdPath, body: Annotated[said.Until, taken(said.Until)]) -> Any:
+async def snooze_request(here: ApiContext, request: IdPath, body: Annotated[bodies.Until, taken(bodies.Until)]) -> Any:
     """Put a request off, for yourself alone."""
     here.marks()
-    await here.sight.request(request, shows=True)
+    await here.visibility.request(request, shows=True)
     row = await here.inbox.mark(request, "snooze", until=body.until, lasts=body.lasts, once=here.name, **named(body))
     return answer(RequestSeen.of(row))
 
 
-@routes.add("POST", "/requests/{request}/wake", scope="decide", takes=said.Shown, gives=RequestSeen, errors=(404, 409))
-async def wake_request(here: Here, request: IdPath, body: Annotated[said.Shown, taken(said.Shown)]) -> Any:
+@routes.add(
+    "POST", "/requests/{request}/wake", scope="decide", takes=bodies.Shown, gives=RequestSeen, errors=(404, 409)
+)
+async def wake_request(here: ApiContext, request: IdPath, body: Annotated[bodies.Shown, taken(bodies.Shown)]) -> Any:
     """Have a request back that you put off."""
     here.marks()
-    await here.sight.request(request, shows=True)
+    await here.visibility.request(request, shows=True)
     return answer(RequestSeen.of(await here.inbox.mark(request, "wake", once=here.name, **named(body))))
 
 
-def named(body: said.Shown) -> dict[str, Any]:
+def named(body: bodies.Shown) -> dict[str, Any]:
     """Return what names a request as it was shown."""
     return {"digest": body.digest, "revision": body.revision}

@@ -20,12 +20,12 @@ from ...core.errors import NotAllowed
 from ...directory.people import People
 from ...inbox.personal import PersonalInbox
 from ...wire.people import Secret
-from ..forms import changing
+from ..forms import check_csrf
 from ..guard import SAFE
 from ..limits import MARKS
 from ..live import Live
 from ..settings import ServerSettings
-from ..visibility import Sight
+from ..visibility import Visibility
 from ..visitor import Visitor, turn_of, visitor_of
 from .bodies import body_of
 from .once import Answers, asked_of, key_of
@@ -75,7 +75,7 @@ class Call(NamedTuple):
 
     app: App
     visitor: Visitor
-    sight: Sight
+    visibility: Visibility
     settings: ServerSettings
     live: Live
     request: Request
@@ -117,7 +117,7 @@ async def _call(request: Request) -> Call:
     return made
 
 
-Here = Annotated[Call, Depends(_call)]
+ApiContext = Annotated[Call, Depends(_call)]
 
 
 def answer(data: Any, status: int = 200) -> Response:
@@ -196,11 +196,11 @@ async def _admit(request: Request, scopes: tuple[str, ...]) -> Call:
     if visitor is None:
         raise Refusal(401, "unknown", "the token is missing, unknown, expired or revoked", _BEARER)
     if request.method not in SAFE:
-        changing(visitor, request.headers.get("x-form-mark", ""))
+        check_csrf(visitor, request.headers.get("x-csrf-token", ""))
     if not any(visitor.may(scope) for scope in scopes):
         raise NotAllowed(f"this takes a token for {' or '.join(map(repr, scopes))}")
-    sight = await Sight.of(state.app, visitor)
-    return Call(state.app, visitor, sight, state.settings, state.live, request, scopes)
+    visibility = await Visibility.of(state.app, visitor)
+    return Call(state.app, visitor, visibility, state.settings, state.live, request, scopes)
 
 
 def _once(function: Callable[..., Any], *, secret: bool) -> Callable[..., Any]:

@@ -16,11 +16,11 @@ from ...engine.run.open_run import chain_of
 from ...journal.base import Store
 from ...journal.rows import ENDED
 from ...presenting.event_words import Teller
-from ...wire.seen import RunLine
+from ...wire.responses import RunLine
 from ..streams import EventStream, event
 from .paging import IdPath
 from .refusing import Refusal
-from .routes import Here, Routes
+from .routes import ApiContext, Routes
 from .run_lines import shown_line
 
 routes = Routes("events")
@@ -33,22 +33,22 @@ LastId = Annotated[str | None, Header(alias="last-event-id", max_length=64)]
 
 @routes.add("GET", "/runs/{run}/events", scope="read", gives=RunLine, errors=(404,), media="text/event-stream")
 async def stream_run(
-    here: Here, run: IdPath, last_event_id: LastId = None, words: Words = False, follow: Follow = True
+    here: ApiContext, run: IdPath, last_event_id: LastId = None, words: Words = False, follow: Follow = True
 ) -> Any:
     """Stream the lines of a run, those after `Last-Event-ID` or all, until it is over.
 
     Each event is one line; its id is the line's place, its data what became true, with secrets redacted.
     """
     after = _after(last_event_id)
-    row = await here.sight.run(run)
-    await here.sight.reads_log(run)
+    row = await here.visibility.run(run)
+    await here.visibility.reads_log(run)
     places = here.request.app.state.places
     places.check(here.visitor.id)
     teller = Teller() if words else None
     lines = nothing() if row.status == "erased" else run_lines(here.app.journal, run, after, teller, follow=follow)
 
     async def still() -> None:
-        await (await here.anew()).sight.run(run)
+        await (await here.anew()).visibility.run(run)
 
     return EventStream(
         lines, ended=here.live.ended, places=places, person=here.visitor.id, still=still, refusals=(Refusal,)

@@ -22,7 +22,7 @@ from ...core.run import Call, Run, request_id
 from ...core.shown_items import SECRETS, shown_input
 from ...core.strict import parse
 from ...render.verdicts import verdict_of
-from ...wire.seen import RunLine
+from ...wire.responses import RunLine
 
 Shown = dict[str, Any]
 

@@ -14,12 +14,12 @@ from ...directory.state import ADMIN
 from ...engine.session.owner import own_session
 from ...journal.rows import Query
 from ...presenting.stopped import story_of
-from ...wire import said
-from ...wire.seen import Done, RunNamed, RunPage, RunResult, RunSeen, RunStory
+from ...wire import bodies
+from ...wire.responses import Done, RunNamed, RunPage, RunResult, RunSeen, RunStory
 from ..visible_pages import visible_page
 from .once import said_already
 from .paging import After, IdPath, Limit, Name, Newest, after_of, key_of, plain
-from .routes import Here, Routes, answer, taken
+from .routes import ApiContext, Routes, answer, taken
 from .waiting import Wait, changes_within
 
 routes = Routes("runs")
@@ -29,7 +29,7 @@ _STILL = ("queued", "running")
 
 @routes.add("GET", "/runs", scope="read", gives=RunPage)
 async def list_runs(
-    here: Here,
+    here: ApiContext,
     state: State | None = None,
     agent: Name = None,
     limit: Limit = 50,
@@ -41,13 +41,13 @@ async def list_runs(
     query = Query(state=state, agent=agent, limit=limit, after=after_of(after), newest=newest)
 
     rows, more = await visible_page(
-        query, here.app.journal.runs, here.sight.runs, lambda row: (row.started_at, row.run)
+        query, here.app.journal.runs, here.visibility.runs, lambda row: (row.started_at, row.run)
     )
     return answer(RunPage([RunSeen.of(row) for row in rows], key_of(*more) if more else None))
 
 
-@routes.add("POST", "/runs", scope="run", takes=said.Start, gives=RunNamed, errors=(404, 409))
-async def start_run(here: Here, body: Annotated[said.Start, taken(said.Start)]) -> Any:
+@routes.add("POST", "/runs", scope="run", takes=bodies.Start, gives=RunNamed, errors=(404, 409))
+async def start_run(here: ApiContext, body: Annotated[bodies.Start, taken(bodies.Start)]) -> Any:
     """Record that a run starts, and return at once.
 
     The first requester of a session owns it, and for another it is not there. One in which something was said before
@@ -62,7 +62,7 @@ async def start_run(here: Here, body: Annotated[said.Start, taken(said.Start)]) 
         await own_session(here.app.journal, here.app.about_session(body.session_id), requester, session)
     run = await here.app.start(
         body.agent,
-        said.items_of(body.input),
+        bodies.items_of(body.input),
         context=body.context,
         session_id=body.session_id,
         requester=requester,
@@ -73,28 +73,28 @@ async def start_run(here: Here, body: Annotated[said.Start, taken(said.Start)]) 
 
 
 @routes.add("GET", "/runs/{run}", scope=("read", "run"), gives=RunSeen, errors=(404,))
-async def get_run(here: Here, run: IdPath, wait: Wait = 0) -> Any:
+async def get_run(here: ApiContext, run: IdPath, wait: Wait = 0) -> Any:
     """Return a run; with `wait`, once it is over or waits for people, or so many seconds have passed."""
-    row = await here.sight.run(run)
+    row = await here.visibility.run(run)
     async for _ in changes_within(here, wait):
         async with here.look():
-            row = await (await here.anew()).sight.run(run)
+            row = await (await here.anew()).visibility.run(run)
         if row.status not in _STILL:
             break
     return answer(RunSeen.of(row))
 
 
 @routes.add("GET", "/runs/{run}/story", scope="read", gives=RunStory, errors=(404,))
-async def get_story(here: Here, run: IdPath) -> Any:
+async def get_story(here: ApiContext, run: IdPath) -> Any:
     """Return how a run stands, by its log where its row was altered, and the traceback of what stopped it."""
-    story = await story_of(here.app.journal, await here.sight.run(run))
+    story = await story_of(here.app.journal, await here.visibility.run(run))
     return answer(RunStory(RunSeen.of(story.row), story.traceback))
 
 
 @routes.add("GET", "/runs/{run}/result", scope=("read", "run"), gives=RunResult, errors=(404,))
-async def get_result(here: Here, run: IdPath) -> Any:
+async def get_result(here: ApiContext, run: IdPath) -> Any:
     """Return what a run came to so far."""
-    row = await here.sight.run(run)
+    row = await here.visibility.run(run)
     waiting = [each.id for each in await here.app.journal.requests(Query(run=run, state="open", limit=500))]
     output: Any = None
     if row.status == "finished":
@@ -102,18 +102,18 @@ async def get_result(here: Here, run: IdPath) -> Any:
     return answer(RunResult(run, RunSeen.of(row).status, output, row.error, waiting))
 
 
-@routes.add("POST", "/runs/{run}/send", scope="run", takes=said.Message, gives=Done, errors=(404, 409))
-async def send_to_run(here: Here, run: IdPath, body: Annotated[said.Message, taken(said.Message)]) -> Any:
+@routes.add("POST", "/runs/{run}/send", scope="run", takes=bodies.Message, gives=Done, errors=(404, 409))
+async def send_to_run(here: ApiContext, run: IdPath, body: Annotated[bodies.Message, taken(bodies.Message)]) -> Any:
     """Add a message that the model reads at its next turn."""
-    await here.sight.steers(run)
-    await here.app.send(run, said.items_of(body.message), once=here.name)
+    await here.visibility.may_control(run)
+    await here.app.send(run, bodies.items_of(body.message), once=here.name)
     return answer(Done())
 
 
-@routes.add("POST", "/runs/{run}/cancel", scope=("run", "decide"), takes=said.Why, gives=Done, errors=(404, 409))
-async def cancel_run(here: Here, run: IdPath, body: Annotated[said.Why, taken(said.Why)]) -> Any:
+@routes.add("POST", "/runs/{run}/cancel", scope=("run", "decide"), takes=bodies.Why, gives=Done, errors=(404, 409))
+async def cancel_run(here: ApiContext, run: IdPath, body: Annotated[bodies.Why, taken(bodies.Why)]) -> Any:
     """Cancel a run; the outcome of a tool at work is unknown."""
-    await here.sight.run(run)
+    await here.visibility.run(run)
     by = decider_of(here)
     try:
         await here.app.cancel(run, by=by, why=body.why)
@@ -123,22 +123,22 @@ async def cancel_run(here: Here, run: IdPath, body: Annotated[said.Why, taken(sa
     return answer(Done())
 
 
-@routes.add("POST", "/runs/{run}/fork", scope="run", takes=said.Fork, gives=RunNamed, errors=(404, 409))
-async def fork_run(here: Here, run: IdPath, body: Annotated[said.Fork, taken(said.Fork)]) -> Any:
+@routes.add("POST", "/runs/{run}/fork", scope="run", takes=bodies.Fork, gives=RunNamed, errors=(404, 409))
+async def fork_run(here: ApiContext, run: IdPath, body: Annotated[bodies.Fork, taken(bodies.Fork)]) -> Any:
     """Start a new run from the first lines of another; grants and approvals stay with the old one."""
-    await here.sight.steers(run)
+    await here.visibility.may_control(run)
     made = await here.app.fork(run, body.at, once=here.name)
     return answer(RunNamed(made.id))
 
 
-@routes.add("POST", "/runs/{run}/resume", scope="run", takes=said.Resume, gives=Done, errors=(404, 409))
-async def resume_run(here: Here, run: IdPath, body: Annotated[said.Resume, taken(said.Resume)]) -> Any:
+@routes.add("POST", "/runs/{run}/resume", scope="run", takes=bodies.Resume, gives=Done, errors=(404, 409))
+async def resume_run(here: ApiContext, run: IdPath, body: Annotated[bodies.Resume, taken(bodies.Resume)]) -> Any:
     """Resume a run that failed or was set aside, on record as whoever asks."""
-    await here.sight.steers(run)
+    await here.visibility.may_control(run)
     await here.app.resume(run, body.max_turns, by=decider_of(here), once=here.name)
     return answer(Done())
 
 
-def decider_of(here: Here) -> Decider:
+def decider_of(here: ApiContext) -> Decider:
     """Return whoever ends something, as it is recorded: known for sure, and with no role of theirs."""
     return Decider(here.visitor.id, (), "authenticated")

@@ -9,7 +9,7 @@ from fastapi import FastAPI
 from starlette.types import ASGIApp
 
 from ..._version import __version__
-from ...wire.seen import Failure
+from ...wire.responses import Failure
 from ..contained import ContainedRequests
 from ..places import StreamPlaces
 from . import asks, decisions, grants, health, people, policies, records, requests, run_events, runs

@@ -21,7 +21,7 @@ from starlette.responses import Response
 from ...core.errors import KeyturnError
 from ...support.keys import ring
 from ..limits import TooMany
-from .entrance import Entrance
+from .sign_in import SignIn
 from .tickets import store_of
 
 #: By one address, whoever it is about; by one address about one person; by all about one person; by a known browser.
@@ -37,57 +37,57 @@ _COOKIE = "keyturn_known"
 _LASTS = 180 * 86_400
 
 
-def stop(entrance: Entrance, request: Request) -> None:
+def stop(sign_in: SignIn, request: Request) -> None:
     """Raise `TooMany` for an address that has no attempt left, before its form is read; a known browser may go on."""
     if _COOKIE not in request.cookies:
-        entrance.limits.stop(ADDRESS, entrance.address(request))
+        sign_in.limits.stop(ADDRESS, sign_in.address(request))
 
 
-def count(entrance: Entrance, request: Request, person: str) -> bool:
+def count(sign_in: SignIn, request: Request, person: str) -> bool:
     """Count an attempt before anything is compared, or raise `TooMany`; return whether the browser is known."""
     browser = _known(request, person)
     if browser:  # strangers behind the same address do not use up what it has
-        entrance.limits.spend(BROWSER, person, browser)
+        sign_in.limits.spend(BROWSER, person, browser)
         return True
-    who = entrance.address(request)
-    entrance.limits.spend(ADDRESS, who)
-    entrance.limits.spend(PAIR, person, who)
-    entrance.limits.spend(PERSON, person)
+    who = sign_in.address(request)
+    sign_in.limits.spend(ADDRESS, who)
+    sign_in.limits.spend(PAIR, person, who)
+    sign_in.limits.spend(PERSON, person)
     return False
 
 
-def count_own(entrance: Entrance, person: str) -> None:
+def count_own(sign_in: SignIn, person: str) -> None:
     """Count a try at the password of a person who has logged in, or raise `TooMany`."""
-    entrance.limits.spend(PAIR, "own", person)
+    sign_in.limits.spend(PAIR, "own", person)
 
 
 @contextmanager
-def failures(entrance: Entrance, request: Request, rule: RateLimitItem, what: str, known: str) -> Generator[None]:
+def failures(sign_in: SignIn, request: Request, rule: RateLimitItem, what: str, known: str) -> Generator[None]:
     """Refuse a proof that failed too often from one address, and count one that fails; one that is good is not counted.
 
     `known` is the id of the key or link that somebody has, and has attempts of its own: guesses at others, from the
     same address, do not use them up.
     """
-    who = (what, known, entrance.address(request))
-    entrance.limits.stop(rule, *who)
+    who = (what, known, sign_in.address(request))
+    sign_in.limits.stop(rule, *who)
     try:
         yield
     except KeyturnError:
         with suppress(TooMany):  # refused from the next one on
-            entrance.limits.spend(rule, *who)
+            sign_in.limits.spend(rule, *who)
         raise
 
 
-def forgive(entrance: Entrance, request: Request, person: str) -> None:
+def forgive(sign_in: SignIn, request: Request, person: str) -> None:
     """Forget the attempts of somebody who got it right."""
     browser = _known(request, person)
     if browser:
-        entrance.limits.forgive(BROWSER, person, browser)
+        sign_in.limits.forgive(BROWSER, person, browser)
     else:
-        entrance.limits.forgive(PAIR, person, entrance.address(request))
+        sign_in.limits.forgive(PAIR, person, sign_in.address(request))
 
 
-def remember(entrance: Entrance, request: Request, response: Response, person: str) -> None:
+def remember(sign_in: SignIn, request: Request, response: Response, person: str) -> None:
     """Have a browser known as one in which this person logged in: that alone lets nobody in."""
     name = secrets.token_hex(12)
     response.set_cookie(
@@ -95,7 +95,7 @@ def remember(entrance: Entrance, request: Request, response: Response, person: s
         f"{name}.{ring().mac('known browser', store_of(request), person.encode(), name.encode())}",
         max_age=_LASTS,
         path=f"{request.scope.get('root_path', '')}/login",
-        secure=entrance.settings.secure,
+        secure=sign_in.settings.secure,
         httponly=True,
         samesite="strict",
     )

@@ -8,7 +8,7 @@ from starlette.requests import Request
 
 from ...core.errors import NotAllowed, UserError
 from ...core.strict import TextLimits, parse
-from ..forms import changing
+from ..forms import check_csrf
 from ..visitor import Visitor
 
 _LIMITS = TextLimits(bytes=262_144, depth=32)
@@ -36,4 +36,4 @@ def by_script(request: Request, visitor: Visitor | None) -> Visitor:
     """Return the visitor whose own page sends this, or raise `NotAllowed`."""
     if visitor is None:
         raise NotAllowed("sign in first")
-    return changing(visitor, request.headers.get("x-form-mark", ""))
+    return check_csrf(visitor, request.headers.get("x-csrf-token", ""))

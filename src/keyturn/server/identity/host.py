@@ -10,11 +10,11 @@ from ...core.errors import KeyturnError, NotAllowed
 from ...directory.events import BY_HOST
 from ...directory.provisioning import Account
 from ..errors import refused
-from ..forms import form_of, own_path, text_in
+from ..forms import form_of, safe_redirect, text_in
 from ..host_identity import claims_of, host_user
 from ..limits import TooMany
-from .entrance import entrance_of, go
 from .login import held_up, login_page_of
+from .sign_in import go, sign_in_of
 
 router = APIRouter(include_in_schema=False)
 
@@ -22,18 +22,18 @@ router = APIRouter(include_in_schema=False)
 @router.post("/login/host")
 async def by_host(request: Request) -> Response:
     """Begin a session for the user whom the host says it is."""
-    entrance = entrance_of(request)
-    next = own_path(text_in(await form_of(request), "next"))
-    user = await host_user(entrance.settings, request)
+    sign_in = sign_in_of(request)
+    next = safe_redirect(text_in(await form_of(request), "next"))
+    user = await host_user(sign_in.settings, request)
     try:
         if user is None:
             raise NotAllowed("You are not signed in to the application.")
-        if (await entrance.people.directory()).person(user.id) is None:
+        if (await sign_in.people.directory()).person(user.id) is None:
             raise NotAllowed(f"You are signed in as {user.id}, who is not a user of this inbox: ask an administrator.")
         account = Account(None, claims_of(user))
-        token = await entrance.begin(request, user.id, BY_HOST, account=account)
+        token = await sign_in.begin(request, user.id, BY_HOST, account=account)
     except TooMany as many:
         return await login_page_of(request, next, held_up(many), status=429, after=many.after)
     except KeyturnError as error:
         return await login_page_of(request, next, refused(error).message, status=403)
-    return entrance.keep(request, go(request, next), token)
+    return sign_in.keep(request, go(request, next), token)

@@ -15,17 +15,17 @@ from starlette.requests import Request
 from starlette.responses import Response
 
 from ...core.errors import KeyturnError, NotAllowed
-from ...directory.entering import LinkRefused
 from ...directory.events import BY_LINK
 from ...directory.login import id_in
+from ...directory.sign_ins import LinkRefused
 from ...directory.state import Link
 from ..errors import refused
-from ..forms import FIELD, changing, form_of, own_path, text_in
+from ..forms import FIELD, check_csrf, form_of, safe_redirect, text_in
 from ..limits import TooMany
 from ..visitor import Visitor
 from . import attempts, tickets
-from .entrance import FIRST_SESSION, LINK_SESSION, LOGINS, Entrance, entrance_of, go, root_of
 from .passwords import SHORTEST
+from .sign_in import FIRST_SESSION, LINK_SESSION, LOGINS, SignIn, go, root_of, sign_in_of
 
 router = APIRouter(include_in_schema=False)
 _TICKET = "enter"
@@ -44,34 +44,34 @@ _DONE = {"password": "password", "passkey": "passkey"}
 @router.get("/enter")
 async def enter_page(request: Request) -> Response:
     """Show where a link is opened; its secret stands behind the `#`, which browsers send to nobody."""
-    return await _page(request, own_path(request.query_params.get("next", "/")))
+    return await _page(request, safe_redirect(request.query_params.get("next", "/")))
 
 
 async def _page(request: Request, next: str, status: int = 200, **values: Any) -> Response:
-    entrance = entrance_of(request)
+    sign_in = sign_in_of(request)
     shown: dict[str, Any] = {"error": "", "used": False, "whose": None, "next": next}
-    return await entrance.page(request, "enter", None, status, **{**shown, **values}, inbox=entrance.title(request))
+    return await sign_in.page(request, "enter", None, status, **{**shown, **values}, inbox=sign_in.title(request))
 
 
 @router.post("/enter/look")
 async def look(request: Request) -> Response:
     """Show whose inbox a link opens, and as whom; nothing is used up, and the browser keeps the link for its button."""
-    entrance = entrance_of(request)
+    sign_in = sign_in_of(request)
     form = await form_of(request)
-    secret, next = _secret_in(text_in(form, "link")), own_path(text_in(form, "next"))
+    secret, next = _secret_in(text_in(form, "link")), safe_redirect(text_in(form, "next"))
     try:
-        known = await _known(entrance, secret)
-        with attempts.failures(entrance, request, attempts.FAILED_LINKS, "link", known):
-            link = await entrance.people.link(secret)
+        known = await _known(sign_in, secret)
+        with attempts.failures(sign_in, request, attempts.FAILED_LINKS, "link", known):
+            link = await sign_in.people.link(secret)
     except (TooMany, KeyturnError) as error:
         return await _refused(request, error, secret, next)
-    made = await _page(request, next, whose=await _whose(entrance, link))
+    made = await _page(request, next, whose=await _whose(sign_in, link))
     tickets.give(request, made, tickets.new_ticket(_TICKET, {"link": secret}))
     return made
 
 
-async def _whose(entrance: Entrance, link: Link) -> dict[str, str]:
-    directory = await entrance.people.directory()
+async def _whose(sign_in: SignIn, link: Link) -> dict[str, str]:
+    directory = await sign_in.people.directory()
     names = {each: directory.people[each].name for each in (link.person, link.made_by)}
     by = "" if link.made_by == link.person else link.made_by
     return {"id": link.person, "name": names[link.person], "by": by, "by_name": names[link.made_by]}
@@ -80,23 +80,23 @@ async def _whose(entrance: Entrance, link: Link) -> dict[str, str]:
 @router.post("/enter")
 async def enter(request: Request) -> Response:
     """Sign somebody in by a link, once: the one of the form, else the one that this browser looked at."""
-    entrance = entrance_of(request)
+    sign_in = sign_in_of(request)
     form = await form_of(request)
-    next, ticket = own_path(text_in(form, "next")), tickets.taken(request, None, _TICKET)
+    next, ticket = safe_redirect(text_in(form, "next")), tickets.taken(request, None, _TICKET)
     looked_at = "" if ticket is None else ticket.words.get("link", "")
     secret = _secret_in(text_in(form, "link")) or looked_at
     try:
-        known = await _known(entrance, secret)
+        known = await _known(sign_in, secret)
         if known:  # one that cannot begin a session now is not used up
-            entrance.limits.stop(LOGINS, (await entrance.people.directory()).links[known].person)
-        with attempts.failures(entrance, request, attempts.FAILED_LINKS, "link", known):
-            login = await entrance.people.use_link(secret)
-        first = not (await entrance.people.directory()).can_sign_in(login.person)
+            sign_in.limits.stop(LOGINS, (await sign_in.people.directory()).links[known].person)
+        with attempts.failures(sign_in, request, attempts.FAILED_LINKS, "link", known):
+            login = await sign_in.people.use_link(secret)
+        first = not (await sign_in.people.directory()).can_sign_in(login.person)
         lasts = FIRST_SESSION if first else LINK_SESSION
-        token = await entrance.begin(request, login.person, BY_LINK, lasts=lasts)
+        token = await sign_in.begin(request, login.person, BY_LINK, lasts=lasts)
     except (TooMany, KeyturnError) as error:
         return await _refused(request, error, secret, next)
-    made = entrance.keep(request, go(request, setup_path(next)), token, lasts)
+    made = sign_in.keep(request, go(request, setup_path(next)), token, lasts)
     tickets.drop(request, made, _TICKET)
     return made
 
@@ -105,9 +105,9 @@ def _secret_in(text: str) -> str:
     return text.strip().rpartition("#")[2]
 
 
-async def _known(entrance: Entrance, secret: str) -> str:
+async def _known(sign_in: SignIn, secret: str) -> str:
     """Return the id of the link that a secret names; "" where there is none."""
-    found = (await entrance.people.directory()).links.get(id_in(secret))
+    found = (await sign_in.people.directory()).links.get(id_in(secret))
     return "" if found is None else found.id
 
 
@@ -133,10 +133,10 @@ def setup_path(next: str, done: str = "") -> str:
 @router.get("/account/setup")
 async def setup_page(request: Request) -> Response:
     """Ask somebody who signed in by a link how they sign in from now on; then show where."""
-    visitor = await entrance_of(request).visitor(request)
+    visitor = await sign_in_of(request).visitor(request)
     if visitor is None:
         return go(request, "/login?next=/account")
-    next = own_path(request.query_params.get("next", "/"))
+    next = safe_redirect(request.query_params.get("next", "/"))
     return await draw_setup(request, visitor, next, done=request.query_params.get("done", ""))
 
 
@@ -144,20 +144,20 @@ async def draw_setup(
     request: Request, visitor: Visitor, next: str, *, done: str = "", error: str = "", status: int = 200
 ) -> Response:
     """Draw the page on which a passkey or a password is set up, or where to sign in once one is."""
-    entrance = entrance_of(request)
+    sign_in = sign_in_of(request)
     values = {
         "next": next,
         "done": _DONE.get(done, "") if visitor.directory.can_sign_in(visitor.id) else "",
         "error": error,
-        "passwords": entrance.settings.passwords,
-        "provider": "" if entrance.settings.oidc is None else entrance.settings.oidc.name,
+        "passwords": sign_in.settings.passwords,
+        "provider": "" if sign_in.settings.oidc is None else sign_in.settings.oidc.name,
         "shortest": SHORTEST,
-        "site": entrance.site(request),
-        "inbox": entrance.title(request),
-        "address": f"{entrance.origin(request)}{root_of(request)}/",
+        "site": sign_in.site(request),
+        "inbox": sign_in.title(request),
+        "address": f"{sign_in.origin(request)}{root_of(request)}/",
         "after": {each: setup_path(next, each) for each in _DONE},
     }
-    return await entrance.page(request, "setup", visitor, status, **values)
+    return await sign_in.page(request, "setup", visitor, status, **values)
 
 
 # Creating -----------------------------------------------------------------------------------------------------------
@@ -166,7 +166,7 @@ async def draw_setup(
 @router.get("/account/links")
 async def links_page(request: Request) -> Response:
     """Show an administrator for whom a link can be created."""
-    visitor = await entrance_of(request).visitor(request)
+    visitor = await sign_in_of(request).visitor(request)
     if visitor is None:
         return go(request, "/login?next=/account/links")
     return await _links(request, visitor)
@@ -175,32 +175,32 @@ async def links_page(request: Request) -> Response:
 async def _links(
     request: Request, visitor: Visitor, *, link: str = "", person: str = "", error: str = "", status: int = 200
 ) -> Response:
-    entrance = entrance_of(request)
-    people = [each for each in await entrance.people.list() if each.kind == "person"] if visitor.administers else []
+    sign_in = sign_in_of(request)
+    people = [each for each in await sign_in.people.list() if each.kind == "person"] if visitor.administers else []
     svg = Markup("")
     if link:
         made = segno.make(link, error="m", micro=False).svg_inline(scale=5, border=4, title="The link, for a phone")
         svg = Markup(made)  # drawn by us: squares
     values = {"link": link, "person": person, "error": error, "people": people, "qr": svg}
-    return await entrance.page(request, "links", visitor, status, **values)
+    return await sign_in.page(request, "links", visitor, status, **values)
 
 
 @router.post("/account/links")
 async def make_link(request: Request) -> Response:
     """Create a one-time sign-in link, and show it this once."""
-    entrance = entrance_of(request)
-    visitor = await entrance.visitor(request)
+    sign_in = sign_in_of(request)
+    visitor = await sign_in.visitor(request)
     if visitor is None:
         return go(request, "/login?next=/account/links")
     try:
         form = await form_of(request)
-        changing(visitor, text_in(form, FIELD))
+        check_csrf(visitor, text_in(form, FIELD))
         if not visitor.administers:
             raise NotAllowed("Only administrators create sign-in links.")
         person = text_in(form, "person")
-        secret = await entrance.people.make_link(person, by=visitor.login)
+        secret = await sign_in.people.make_link(person, by=visitor.login)
     except KeyturnError as error:
         said = refused(error)
         return await _links(request, visitor, error=said.message, status=said.status)
-    link = f"{entrance.origin(request)}{root_of(request)}/enter#{secret}"
+    link = f"{sign_in.origin(request)}{root_of(request)}/enter#{secret}"
     return await _links(request, visitor, link=link, person=person)

@@ -10,12 +10,12 @@ from starlette.responses import Response
 
 from ...core.errors import NotAllowed
 from ...core.people import Decider
-from ..forms import FIELD, changing, form_of, own_path, text_in
+from ..forms import FIELD, check_csrf, form_of, safe_redirect, text_in
 from ..host_identity import host_user
 from ..limits import TooMany
 from ..visitor import STALE
 from . import attempts
-from .entrance import Entrance, entrance_of, go
+from .sign_in import SignIn, go, sign_in_of
 
 router = APIRouter(include_in_schema=False)
 _WRONG = "Wrong username or password."
@@ -25,22 +25,22 @@ async def login_page_of(
     request: Request, next: str, error: str = "", name: str = "", status: int = 200, after: int = 0
 ) -> Response:
     """Draw the page on which people sign in."""
-    entrance = entrance_of(request)
-    oidc = entrance.settings.oidc
+    sign_in = sign_in_of(request)
+    oidc = sign_in.settings.oidc
     values = {
         "next": next,
         "error": error,
         "name": name,
-        "passwords": entrance.settings.passwords,
+        "passwords": sign_in.settings.passwords,
         "oidc": "" if oidc is None else oidc.name,
-        "passkeys": entrance.site(request) is not None,
-        "inbox": entrance.title(request),
-        "host": await host_user(entrance.settings, request),
-        "identity_url": entrance.settings.identity_url if entrance.settings.identity is not None else "",
+        "passkeys": sign_in.site(request) is not None,
+        "inbox": sign_in.title(request),
+        "host": await host_user(sign_in.settings, request),
+        "identity_url": sign_in.settings.identity_url if sign_in.settings.identity is not None else "",
         "at_once": not error and not {"out", "again"} & set(request.query_params),
-        "begun": bool((await entrance.people.directory()).place),
+        "begun": bool((await sign_in.people.directory()).place),
     }
-    made = await entrance.page(request, "login", None, status, **values)
+    made = await sign_in.page(request, "login", None, status, **values)
     if after:
         made.headers["retry-after"] = str(after)
     return made
@@ -49,9 +49,9 @@ async def login_page_of(
 @router.get("/login")
 async def login_page(request: Request) -> Response:
     """Show how to log in; who did is sent on."""
-    entrance = entrance_of(request)
-    next = own_path(request.query_params.get("next", "/"))
-    if await entrance.visitor(request) is not None and "again" not in request.query_params:
+    sign_in = sign_in_of(request)
+    next = safe_redirect(request.query_params.get("next", "/"))
+    if await sign_in.visitor(request) is not None and "again" not in request.query_params:
         return go(request, next)
     if STALE in request.scope and "again" not in request.query_params:
         return go(request, f"/login/oidc?renew=yes&next={quote(next, safe='')}")
@@ -61,28 +61,28 @@ async def login_page(request: Request) -> Response:
 @router.post("/login")
 async def log_in(request: Request) -> Response:
     """Log somebody in by name and password."""
-    entrance = entrance_of(request)
-    if not entrance.settings.passwords:
+    sign_in = sign_in_of(request)
+    if not sign_in.settings.passwords:
         return await login_page_of(request, "/", "Passwords are turned off on this server.", status=403)
     typed, next = "", "/"
     try:
-        attempts.stop(entrance, request)
+        attempts.stop(sign_in, request)
         form = await form_of(request)
-        typed, next = text_in(form, "name").strip(), own_path(text_in(form, "next"))
-        name = await entrance.people.find(typed)
-        known = attempts.count(entrance, request, name)
-        hashed = await entrance.people.password_of(name)
-        if not await entrance.passwords.fits(hashed, text_in(form, "password"), known=known):
+        typed, next = text_in(form, "name").strip(), safe_redirect(text_in(form, "next"))
+        name = await sign_in.people.find(typed)
+        known = attempts.count(sign_in, request, name)
+        hashed = await sign_in.people.password_of(name)
+        if not await sign_in.passwords.fits(hashed, text_in(form, "password"), known=known):
             return await login_page_of(request, next, _WRONG, typed, 403)
-        attempts.forgive(entrance, request, name)
-        token = await entrance.begin(request, name, "password", hashed=hashed)
+        attempts.forgive(sign_in, request, name)
+        token = await sign_in.begin(request, name, "password", hashed=hashed)
     except TooMany as many:
         return await login_page_of(request, next, held_up(many), typed, 429, many.after)
     except NotAllowed:
         return await login_page_of(request, next, _WRONG, typed, 403)
-    await _hash_anew(entrance, name, hashed, text_in(form, "password"))
-    response = entrance.keep(request, go(request, next), token)
-    attempts.remember(entrance, request, response, name)
+    await _hash_anew(sign_in, name, hashed, text_in(form, "password"))
+    response = sign_in.keep(request, go(request, next), token)
+    attempts.remember(sign_in, request, response, name)
     return response
 
 
@@ -92,24 +92,24 @@ def held_up(many: TooMany) -> str:
     return f"Too many attempts. Try again in {minutes} min, or sign in with a passkey or a sign-in link."
 
 
-async def _hash_anew(entrance: Entrance, person: str, hashed: str, password: str) -> None:
+async def _hash_anew(sign_in: SignIn, person: str, hashed: str, password: str) -> None:
     """Keep a password by the work that is done now, where it was kept by less."""
-    if entrance.passwords.stale(hashed):
-        made = await entrance.passwords.hashed(password)
-        await entrance.people.rehash_password(person, hashed, made, by=Decider(person, (), "authenticated"))
+    if sign_in.passwords.stale(hashed):
+        made = await sign_in.passwords.hashed(password)
+        await sign_in.people.rehash_password(person, hashed, made, by=Decider(person, (), "authenticated"))
 
 
 @router.post("/logout")
 async def log_out(request: Request) -> Response:
     """End the session of this browser."""
-    entrance = entrance_of(request)
-    visitor = await entrance.visitor(request)
+    sign_in = sign_in_of(request)
+    visitor = await sign_in.visitor(request)
     if visitor is not None:
         try:
-            changing(visitor, text_in(await form_of(request), FIELD))
+            check_csrf(visitor, text_in(await form_of(request), FIELD))
         except NotAllowed as error:
             return await login_page_of(request, "/", error.message, status=403)
-        await entrance.people.revoke_token(visitor.login.token, by=visitor.login)
-    made = entrance.forget(request, go(request, "/login?out=yes"))
+        await sign_in.people.revoke_token(visitor.login.token, by=visitor.login)
+    made = sign_in.forget(request, go(request, "/login?out=yes"))
     made.headers["clear-site-data"] = '"cache"'  # no page is shown again by going back
     return made

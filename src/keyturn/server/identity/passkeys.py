@@ -21,31 +21,31 @@ from ...inbox.personal import SIGNABLE
 from ...presenting.shown_request import ShownRequest
 from ...proofs.base import Asked, PublicKey, Site
 from ...proofs.passkey import assertion_options, credential_of, proof_of, registration_options, site_of
-from ..forms import own_path
-from ..visibility import Sight
+from ..forms import safe_redirect
+from ..visibility import Visibility
 from ..visitor import Visitor
 from ..web.blocks import blocks_of
 from ..web.payload import GUARDED, check_seen, drawn_payload, payload_of
 from . import tickets
 from .attempts import FAILED_KEYS, failures
 from .bodies import body_of, by_script, text_of
-from .entrance import CHANGES, Entrance, entrance_of, fresh, root_of, told
+from .sign_in import CHANGES, SignIn, fresh, root_of, sign_in_of, told
 
 router = APIRouter(include_in_schema=False)
 _SCHEME = PASSKEY
 _NO_SITE = "passkeys do not work at an IP address: open this server by its host name, or as http://localhost"
 
 
-def _site(entrance: Entrance, request: Request) -> Site:
-    found = entrance.site(request)
+def _site(sign_in: SignIn, request: Request) -> Site:
+    found = sign_in.site(request)
     if found is None:
         raise UserError(_NO_SITE)
     return found
 
 
-async def _keys(entrance: Entrance, site: Site, person: str | None = None, *, counts: bool = False) -> list[PublicKey]:
+async def _keys(sign_in: SignIn, site: Site, person: str | None = None, *, counts: bool = False) -> list[PublicKey]:
     """Return the passkeys of this site that were not revoked, of one person or of all."""
-    found = await entrance.people.keys(person)
+    found = await sign_in.people.keys(person)
     return [public_of(key) for key in found if _usable(key, site) and (key.counts or not counts)]
 
 
@@ -63,9 +63,9 @@ def _options(text: str) -> Response:
 @router.post("/login/passkey/options")
 async def login_options(request: Request) -> Response:
     """Ask a browser for any passkey of this site, which says by itself whose it is."""
-    entrance = entrance_of(request)
+    sign_in = sign_in_of(request)
     try:
-        site = _site(entrance, request)
+        site = _site(sign_in, request)
         ticket = tickets.new_ticket("passkey", {})
         made = _options(assertion_options(ticket.challenge, [], rp=site.rp))
     except KeyturnError as error:
@@ -77,24 +77,24 @@ async def login_options(request: Request) -> Response:
 @router.post("/login/passkey")
 async def log_in(request: Request) -> Response:
     """Log somebody in by a passkey of theirs."""
-    entrance = entrance_of(request)
+    sign_in = sign_in_of(request)
     try:
-        site, ticket = _site(entrance, request), tickets.taken(request, None, "passkey")
+        site, ticket = _site(sign_in, request), tickets.taken(request, None, "passkey")
         if ticket is None:
             raise NotAllowed("this sign-in has expired, or was started in another browser: start again")
         body = await body_of(request)
-        keys, next = await _keys(entrance, site), own_path(text_of(body, "next"))
-        with failures(entrance, request, FAILED_KEYS, _SCHEME, _named(body, keys)):
+        keys, next = await _keys(sign_in, site), safe_redirect(text_of(body, "next"))
+        with failures(sign_in, request, FAILED_KEYS, _SCHEME, _named(body, keys)):
             proof = proof_of(_credential(body), keys)
-            person, count = await entrance.people.person_by_key(ticket.challenge, proof)
-        token = await entrance.begin(request, person, _SCHEME, once=ticket.once, counted=(proof.key, count))
+            person, count = await sign_in.people.person_by_key(ticket.challenge, proof)
+        token = await sign_in.begin(request, person, _SCHEME, once=ticket.once, counted=(proof.key, count))
     except ProofRefused:
         return told(NotAllowed("this passkey is unknown here, or was revoked"))
     except KeyturnError as error:
         return told(error)
     made = JSONResponse({"next": root_of(request) + next})
     tickets.drop(request, made, _SCHEME)
-    return entrance.keep(request, made, token)
+    return sign_in.keep(request, made, token)
 
 
 def _named(body: dict[str, Any], keys: Sequence[PublicKey], what: str = "credential") -> str:
@@ -117,12 +117,12 @@ def _credential(body: dict[str, Any], name: str = "credential") -> str:
 @router.post("/account/passkeys/options")
 async def enrol_options(request: Request) -> Response:
     """Ask a browser for a new passkey."""
-    entrance = entrance_of(request)
+    sign_in = sign_in_of(request)
     try:
-        visitor, site = by_script(request, await entrance.visitor(request)), _site(entrance, request)
-        await _fresh(entrance, visitor)
+        visitor, site = by_script(request, await sign_in.visitor(request)), _site(sign_in, request)
+        await _fresh(sign_in, visitor)
         ticket = tickets.new_ticket("enrol", {"mark": tickets.mark_of(visitor)})
-        known = await _keys(entrance, site, visitor.id)
+        known = await _keys(sign_in, site, visitor.id)
         made = _options(registration_options(site, ticket.challenge, visitor.id, secrets.token_bytes(16), known=known))
     except KeyturnError as error:
         return told(error)
@@ -133,24 +133,24 @@ async def enrol_options(request: Request) -> Response:
 @router.post("/account/passkeys")
 async def enrol(request: Request) -> Response:
     """Enrol a new passkey; without a signature of it, say what it has to sign first."""
-    entrance = entrance_of(request)
+    sign_in = sign_in_of(request)
     try:
-        visitor, site = by_script(request, await entrance.visitor(request)), _site(entrance, request)
-        await _fresh(entrance, visitor)
+        visitor, site = by_script(request, await sign_in.visitor(request)), _site(sign_in, request)
+        await _fresh(sign_in, visitor)
         body, ticket = await body_of(request), tickets.taken(request, None, "enrol")
         if ticket is None or ticket.words.get("mark") != tickets.mark_of(visitor):
             raise NotAllowed("this has expired, or was started in another session: start again")
         label = text_of(body, "label") or "passkey"
-        enrolled = [public_of(key) for key in await entrance.people.keys() if key.scheme == _SCHEME]
+        enrolled = [public_of(key) for key in await sign_in.people.keys() if key.scheme == _SCHEME]
         if _named(body, enrolled, "registration"):
             raise Conflict("this passkey is enrolled already; a key is enrolled once")
         asked = Asked(ticket.challenge, site)
-        key = entrance.people.read_key(_SCHEME, _credential(body, "registration"), label=label, asked=asked)
+        key = sign_in.people.read_key(_SCHEME, _credential(body, "registration"), label=label, asked=asked)
         if "credential" not in body:
-            return _options(assertion_options(entrance.people.to_sign(visitor.id, key), [key]))
+            return _options(assertion_options(sign_in.people.to_sign(visitor.id, key), [key]))
         proof = proof_of(_credential(body), [key])
-        entrance.limits.spend(CHANGES, visitor.id)
-        made = await entrance.people.enrol_key(visitor.id, key, proof, by=visitor.login)
+        sign_in.limits.spend(CHANGES, visitor.id)
+        made = await sign_in.people.enrol_key(visitor.id, key, proof, by=visitor.login)
     except KeyturnError as error:
         return told(error)
     response = JSONResponse({"key": made.id, "counts": made.counts})
@@ -158,26 +158,26 @@ async def enrol(request: Request) -> Response:
     return response
 
 
-async def _fresh(entrance: Entrance, visitor: Visitor) -> None:
-    if not await fresh(entrance, visitor):
+async def _fresh(sign_in: SignIn, visitor: Visitor) -> None:
+    if not await fresh(sign_in, visitor):
         raise NotAllowed("sign in again to change this")
 
 
 @router.post("/account/passkeys/confirm")
 async def confirm(request: Request) -> Response:
     """Confirm somebody's key; without a signature, say what is to be signed by a passkey that counts."""
-    entrance = entrance_of(request)
+    sign_in = sign_in_of(request)
     try:
-        visitor, site = by_script(request, await entrance.visitor(request)), _site(entrance, request)
+        visitor, site = by_script(request, await sign_in.visitor(request)), _site(sign_in, request)
         body = await body_of(request)
         name = text_of(body, "key")
-        keys = await _keys(entrance, site, visitor.id, counts=True)
+        keys = await _keys(sign_in, site, visitor.id, counts=True)
         proof: Proof | None = None
         if "credential" in body:
             proof = proof_of(_credential(body), keys)
-        elif any(key.confirmed_at is not None for key in await entrance.people.keys()):
-            return _to_sign(await entrance.people.to_confirm(name), keys)
-        await entrance.people.confirm_key(name, by=visitor.login, proof=proof)
+        elif any(key.confirmed_at is not None for key in await sign_in.people.keys()):
+            return _to_sign(await sign_in.people.to_confirm(name), keys)
+        await sign_in.people.confirm_key(name, by=visitor.login, proof=proof)
     except KeyturnError as error:
         return told(error)
     return JSONResponse({"confirmed": name})
@@ -195,13 +195,13 @@ def _to_sign(challenge: bytes, keys: Sequence[PublicKey]) -> Response:
 @router.post("/sign/options")
 async def sign_options(request: Request) -> Response:
     """Say what a decision is, as bytes for a passkey to sign."""
-    entrance = entrance_of(request)
+    sign_in = sign_in_of(request)
     try:
-        visitor, site = by_script(request, await entrance.visitor(request)), _site(entrance, request)
-        said = await _said(entrance, visitor, await body_of(request))
+        visitor, site = by_script(request, await sign_in.visitor(request)), _site(sign_in, request)
+        said = await _said(sign_in, visitor, await body_of(request))
         shown, verdict = said.pop("request"), said.pop("verdict")
-        challenge = await entrance.app.inbox.as_person(visitor.login).challenge(shown, verdict, **said)
-        return _to_sign(challenge, await _keys(entrance, site, visitor.id, counts=True))
+        challenge = await sign_in.app.inbox.as_person(visitor.login).challenge(shown, verdict, **said)
+        return _to_sign(challenge, await _keys(sign_in, site, visitor.id, counts=True))
     except KeyturnError as error:
         return told(error)
 
@@ -209,29 +209,29 @@ async def sign_options(request: Request) -> Response:
 @router.post("/sign")
 async def decide(request: Request) -> Response:
     """Record a decision with the signature of a passkey."""
-    entrance = entrance_of(request)
+    sign_in = sign_in_of(request)
     try:
-        visitor, site = by_script(request, await entrance.visitor(request)), _site(entrance, request)
+        visitor, site = by_script(request, await sign_in.visitor(request)), _site(sign_in, request)
         body = await body_of(request)
-        proof = proof_of(_credential(body), await _keys(entrance, site, visitor.id, counts=True))
-        said = await _said(entrance, visitor, body)
+        proof = proof_of(_credential(body), await _keys(sign_in, site, visitor.id, counts=True))
+        said = await _said(sign_in, visitor, body)
         shown, verdict = said.pop("request"), said.pop("verdict")
-        row = await entrance.app.inbox.as_person(visitor.login).decide(shown, verdict, proof=proof, **said)
+        row = await sign_in.app.inbox.as_person(visitor.login).decide(shown, verdict, proof=proof, **said)
     except KeyturnError as error:
         return told(error)
     return JSONResponse({"request": row.id, "state": row.state, "next": f"{root_of(request)}/requests/{row.id}"})
 
 
-async def _said(entrance: Entrance, visitor: Visitor, body: dict[str, Any]) -> dict[str, Any]:
+async def _said(sign_in: SignIn, visitor: Visitor, body: dict[str, Any]) -> dict[str, Any]:
     """Return the words of a decision, the same to be signed and to be recorded, about a request that they see."""
     said = _words(body)
-    sight = await Sight.of(entrance.app, visitor)
-    row = await sight.request(said["request"])
-    sight.must_decide(row.request)
+    visibility = await Visibility.of(sign_in.app, visitor)
+    row = await visibility.request(said["request"])
+    visibility.must_decide(row.request)
     if said["verdict"] in GUARDED and said["verdict"] != "edit" and (row.state, row.digest) == ("open", said["digest"]):
         check_seen(await asyncio.to_thread(payload_of, row.request), body)
     if said["verdict"] == "edit" and "fields" in body:
-        said |= await _edit(await entrance.app.inbox.item(said["request"], by=visitor.login), body)
+        said |= await _edit(await sign_in.app.inbox.item(said["request"], by=visitor.login), body)
     return said
 
 

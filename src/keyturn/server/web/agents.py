@@ -16,7 +16,7 @@ from ...policies.rule import Rule
 from ...policies.rules import Policy
 from ...policies.tool_names import is_named
 from ...render.escape import quote
-from .form import Overseeing
+from .form import AdminPage
 from .pages import page
 from .shown import VisibleHtml, ready
 from .words import terms_words
@@ -50,7 +50,7 @@ class AgentRow(NamedTuple):
 
 
 @router.get("/agents")
-async def agents_page(at: Overseeing) -> Response:
+async def agents_page(at: AdminPage) -> Response:
     """Show the agents and their tools."""
     rules = rules_of(at.app.policy)
     found = [row for root in at.app.agents.values() for row in _agents(root, rules)]

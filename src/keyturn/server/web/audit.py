@@ -28,8 +28,8 @@ from ..errors import Refused, refused
 from ..exported import ExportedFile
 from ..reading_logs import SEARCH_LOOKS, SEARCH_SECONDS, reading_logs
 from ..zones import day_in, periods
-from .form import Overseeing, PageForm, administers, change, form_of
-from .pages import Here, page
+from .form import AdminPage, PageForm, administers, change, form_of
+from .pages import PageContext, page
 
 router = APIRouter(include_in_schema=False)
 
@@ -67,7 +67,7 @@ class AuditPeriod(NamedTuple):
 
 
 @router.get("/audit")
-async def audit_page(request: HttpRequest, at: Overseeing) -> Response:
+async def audit_page(request: HttpRequest, at: AdminPage) -> Response:
     """Show who decided what, the newest first, or every line of the record."""
     given = request.query_params
     chosen = {name: given.get(name, "")[:200].replace("\0", "") for name in _FIELDS}
@@ -80,7 +80,7 @@ async def audit_page(request: HttpRequest, at: Overseeing) -> Response:
     return _drawn(at, chosen, **values)
 
 
-async def _found(at: Here, chosen: dict[str, str], after: str | None) -> dict[str, Any]:
+async def _found(at: PageContext, chosen: dict[str, str], after: str | None) -> dict[str, Any]:
     terms = _terms(chosen, at.zone)
     bounds: Any = {"after": after, "limit": SHOWN, "seconds": SEARCH_SECONDS, "looks": SEARCH_LOOKS}
     if terms.get("decisions"):
@@ -105,7 +105,7 @@ def _line(arguments: str) -> str:
 
 
 @router.post("/audit/filters")
-async def filters(request: HttpRequest, at: Overseeing) -> Response:
+async def filters(request: HttpRequest, at: AdminPage) -> Response:
     """Save the filters that are set under a name, or remove saved ones."""
 
     async def make(form: PageForm) -> str:
@@ -129,7 +129,7 @@ async def filters(request: HttpRequest, at: Overseeing) -> Response:
     return await change(request, at, make, drawn)
 
 
-def _saved(at: Here) -> dict[str, dict[str, str]]:
+def _saved(at: PageContext) -> dict[str, dict[str, str]]:
     """Return the filters that a visitor saved; what is none of ours in their settings counts as none."""
     given: Any = at.visitor.person.settings.get(SAVED)
     try:
@@ -140,7 +140,7 @@ def _saved(at: Here) -> dict[str, dict[str, str]]:
 
 
 @router.post("/audit/verify")
-async def verify(request: HttpRequest, at: Overseeing) -> Response:
+async def verify(request: HttpRequest, at: AdminPage) -> Response:
     """Verify every line of the store, and say in words what came of it."""
     try:
         await form_of(request, at)
@@ -152,7 +152,7 @@ async def verify(request: HttpRequest, at: Overseeing) -> Response:
 
 
 @router.post("/audit/export")
-async def export(request: HttpRequest, at: Overseeing) -> Response:
+async def export(request: HttpRequest, at: AdminPage) -> Response:
     """Write the record as a file: CSV with the filters of the search, or JSONL, whole and signed."""
     folder: Any = None
     try:
@@ -193,7 +193,7 @@ def _terms(chosen: dict[str, str], zone: tzinfo) -> Terms:
     return made
 
 
-def _periods(at: Here, chosen: dict[str, str]) -> list[AuditPeriod]:
+def _periods(at: PageContext, chosen: dict[str, str]) -> list[AuditPeriod]:
     """Return the periods that are one click away, with the other filters as they are."""
     kept = {name: value for name, value in chosen.items() if value and name not in ("since", "until")}
     made = list[AuditPeriod]()
@@ -203,7 +203,7 @@ def _periods(at: Here, chosen: dict[str, str]) -> list[AuditPeriod]:
     return made
 
 
-def _drawn(at: Here, chosen: dict[str, str], **given: Any) -> Response:
+def _drawn(at: PageContext, chosen: dict[str, str], **given: Any) -> Response:
     refusal: Refused | None = given.get("refusal")
     report: VerifyReport | None = given.get("report")
     entries: list[ShownEntry] | None = given.get("entries")

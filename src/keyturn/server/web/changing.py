@@ -14,7 +14,7 @@ from starlette.requests import Request as HttpRequest
 from starlette.responses import RedirectResponse, Response
 
 from ...core.declared import property_of
-from ...core.drill_words import told_of
+from ...core.drill_words import drill_outcome
 from ...core.errors import BadJson, Conflict, KeyturnError, NotAllowed, NotPending, UserError
 from ...core.values import as_list
 from ...inbox.naming import Outcome
@@ -25,9 +25,9 @@ from ...presenting.shown_request import ShownRequest
 from ..errors import refused
 from ..visitor import standing_of
 from .blocks import Block, blocks_of
-from .form import Judging, Reading, form_of
+from .form import DeciderPage, ReaderPage, form_of
 from .inbox import detail_of, told, undo_for, words_of
-from .pages import Here, drawn, failure
+from .pages import PageContext, drawn, failure
 from .payload import Payload, check_seen, drawn_payload, payload_of
 
 router = APIRouter(include_in_schema=False)
@@ -65,7 +65,7 @@ class ChangedCall(NamedTuple):
 
 
 @router.get("/requests/{name}/edit")
-async def edit(at: Judging, name: str) -> Response:
+async def edit(at: DeciderPage, name: str) -> Response:
     """Show the form made from the tool's schema, with what runs now beside it."""
     try:
         row, shown = await in_hand(at, name)
@@ -78,14 +78,14 @@ async def edit(at: Judging, name: str) -> Response:
 
 
 async def in_hand(
-    at: Here, name: str, form: dict[str, str] | None = None, verb: str = "edit"
+    at: PageContext, name: str, form: dict[str, str] | None = None, verb: str = "edit"
 ) -> tuple[RequestRow, ShownRequest]:
     """Return an open request that this visitor may decide, and their change to it, which begins as none.
 
     Who may not decide it is refused before anything that they sent is compared with the call, and so is a form of what
     is no longer asked.
     """
-    row = await at.sight.request(name, shows=True)
+    row = await at.visibility.request(name, shows=True)
     may = await standing_of(at.app, at.visitor, row)
     if row.state == "open" and not may.verbs:
         raise NotAllowed(may.why)
@@ -97,7 +97,7 @@ async def in_hand(
 
 
 @router.post("/requests/{name}/change")
-async def change(request: HttpRequest, at: Judging, name: str) -> Response:
+async def change(request: HttpRequest, at: DeciderPage, name: str) -> Response:
     """Show what a change would come to; nothing is recorded."""
     try:
         form = (await form_of(request, at)).whole()
@@ -111,7 +111,7 @@ async def change(request: HttpRequest, at: Judging, name: str) -> Response:
 
 
 @router.post("/requests/{name}/edit")
-async def approve_edit(request: HttpRequest, at: Judging, name: str) -> Response:
+async def approve_edit(request: HttpRequest, at: DeciderPage, name: str) -> Response:
     """Approve the call with the arguments that were drawn."""
     made = ChangedCall(None, [], [])
     shown = None
@@ -133,13 +133,17 @@ async def approve_edit(request: HttpRequest, at: Judging, name: str) -> Response
 
 
 async def _edited_again(
-    at: Here, name: str, typed: tuple[ShownRequest | None, dict[str, str]], made: ChangedCall, error: KeyturnError
+    at: PageContext,
+    name: str,
+    typed: tuple[ShownRequest | None, dict[str, str]],
+    made: ChangedCall,
+    error: KeyturnError,
 ) -> Response:
     said = refused(error)
     shown, form = typed
     if shown is None or isinstance(error, NotPending):
         return await told(at, name, error)
-    detail = await detail_of(at, await at.sight.request(name)) | {"unrecorded": unrecorded(error, at.now)}
+    detail = await detail_of(at, await at.visibility.request(name)) | {"unrecorded": unrecorded(error, at.now)}
     return await drawn(at, "edit.html", said.status, fields=fields_of(shown, form), change=made, **detail)
 
 
@@ -194,23 +198,23 @@ def _became(done: Outcome) -> str:
     """Return what is to be said of one of several; "" where it was recorded, and no more is to be said."""
     if done.error is not None:
         return refused(done.error).message
-    return "" if done.row is None else told_of(done.row.state)
+    return "" if done.row is None else drill_outcome(done.row.state)
 
 
 @router.get("/requests/{name}/alike")
-async def alike(at: Reading, name: str) -> Response:
+async def alike(at: ReaderPage, name: str) -> Response:
     """Show the requests of the same tool with the same arguments, to decide them together."""
     try:
-        row = await at.sight.request(name, shows=True)
+        row = await at.visibility.request(name, shows=True)
         rows = await _alike(at, row)
-        await at.sight.reads("list", rows)
+        await at.visibility.reads("list", rows)
         listed = {"rows": [row_of(each, at.now) for each in rows], "digests": [each.digest for each in rows]}
         return await drawn(at, "alike.html", held=any(map(is_held, rows)), **listed, **await detail_of(at, row))
     except KeyturnError as error:
         return failure(at, error)
 
 
-async def _alike(at: Here, row: RequestRow) -> list[RequestRow]:
+async def _alike(at: PageContext, row: RequestRow) -> list[RequestRow]:
     """Return the oldest of the same shape that this visitor sees, of a bounded number that is looked through."""
     _not_reviewed(row)
     found, _ = await at.app.inbox.alike_page(row)
@@ -222,11 +226,11 @@ def _not_reviewed(row: RequestRow) -> None:
         raise UserError("each call is reviewed by itself")
 
 
-def _fits(at: Here, row: RequestRow, other: RequestRow) -> bool:
-    return at.sight.sees(other) and other.request.preview == row.request.preview  # one of them is on the page
+def _fits(at: PageContext, row: RequestRow, other: RequestRow) -> bool:
+    return at.visibility.sees(other) and other.request.preview == row.request.preview  # one of them is on the page
 
 
-async def _ticked(at: Here, row: RequestRow, ticked: set[str]) -> list[RequestRow]:
+async def _ticked(at: PageContext, row: RequestRow, ticked: set[str]) -> list[RequestRow]:
     """Return those that were ticked, as they were shown: each is read by its id, and none besides."""
     _not_reviewed(row)
     found: list[RequestRow] = []
@@ -238,11 +242,11 @@ async def _ticked(at: Here, row: RequestRow, ticked: set[str]) -> list[RequestRo
 
 
 @router.post("/requests/{name}/alike")
-async def decide_alike(request: HttpRequest, at: Reading, name: str) -> Response:
+async def decide_alike(request: HttpRequest, at: ReaderPage, name: str) -> Response:
     """Decide those that were ticked, each by itself, as they were shown."""
     try:
         form = (await form_of(request, at)).whole()
-        row = await at.sight.request(name, shows=True)
+        row = await at.visibility.request(name, shows=True)
         ticked = {key.removeprefix("is.") for key in form if key.startswith("is.")}
         rows = await _ticked(at, row, ticked)
         if not rows:

@@ -12,9 +12,9 @@ from ...channels.addressing import NOBODY
 from ...core.errors import UserError
 from ...journal.rows import Delivery, DeliveryQuery
 from ..errors import Refused
-from .form import Overseeing, PageForm, administers, change
+from .form import AdminPage, PageForm, administers, change
 from .on_call import schedule_rows
-from .pages import Here, page
+from .pages import PageContext, page
 
 router = APIRouter(include_in_schema=False)
 
@@ -33,13 +33,13 @@ class ChannelRow(NamedTuple):
 
 
 @router.get("/channels")
-async def channels_page(request: HttpRequest, at: Overseeing) -> Response:
+async def channels_page(request: HttpRequest, at: AdminPage) -> Response:
     """Show the channels."""
     return await _drawn(at, None, request)
 
 
 @router.post("/channels/again")
-async def again(request: HttpRequest, at: Overseeing) -> Response:
+async def again(request: HttpRequest, at: AdminPage) -> Response:
     """Resend failed deliveries: one, or all that there are."""
 
     async def make(form: PageForm) -> str:
@@ -57,11 +57,11 @@ async def again(request: HttpRequest, at: Overseeing) -> Response:
     return await change(request, at, make, lambda said: _drawn(at, said, request))
 
 
-async def _dead(at: Here, after: int, limit: int) -> list[Delivery]:
+async def _dead(at: PageContext, after: int, limit: int) -> list[Delivery]:
     return await at.app.journal.deliveries(DeliveryQuery(state="dead", after=after, limit=limit))
 
 
-async def _drawn(at: Here, refusal: Refused | None, request: HttpRequest) -> Response:
+async def _drawn(at: PageContext, refusal: Refused | None, request: HttpRequest) -> Response:
     given = request.query_params.get("after", "")
     after = int(given[:15]) if given.isascii() and given.isdigit() else 0
     found = await _dead(at, after, SHOWN + 1)

@@ -10,7 +10,7 @@ from ...core.preview import Command, Diff, Preview, Text
 from ...inbox.figures import Figures, Times
 from ..errors import refused
 from .blocks import blocks_of
-from .form import Reading
+from .form import ReaderPage
 from .pages import page
 from .plots import days_plot, shares_plot, times_plot
 from .shown import ready
@@ -25,7 +25,7 @@ _LOOKS_LIKE = 'ok\u202e gnp.exe\u200b</pre><script>alert(1)</script> "Approve th
 
 
 @router.get("/_components")
-async def components_page(at: Reading) -> Response:
+async def components_page(at: ReaderPage) -> Response:
     """Show all components."""
     if not at.settings.development:
         error = refused(UserError("It is there in development alone: ServerSettings(development=True)."))

@@ -17,8 +17,8 @@ from ...asks.ask import Ask, AskState
 from ...core.errors import KeyturnError, RunMissing
 from ...core.policy import Approval
 from ..errors import Refused, refused
-from .form import PageForm, Reading, administers, change, form_of
-from .pages import Here, page
+from .form import PageForm, ReaderPage, administers, change, form_of
+from .pages import PageContext, page
 from .people import LASTS, origin
 
 router = APIRouter(include_in_schema=False)
@@ -64,13 +64,13 @@ DOORS = (
 
 
 @router.get("/connect")
-async def connect_page(request: HttpRequest, at: Reading) -> Response:
+async def connect_page(request: HttpRequest, at: ReaderPage) -> Response:
     """Show how agents, scripts and services are connected, and how the visitor's test request stands."""
     return await _drawn(request, at, None)
 
 
 @router.post("/connect")
-async def issue(request: HttpRequest, at: Reading) -> Response:
+async def issue(request: HttpRequest, at: ReaderPage) -> Response:
     """Issue a token that may ask to a service account, added where it is missing: it is on this answer alone."""
     try:
         administers(at)
@@ -86,7 +86,7 @@ async def issue(request: HttpRequest, at: Reading) -> Response:
 
 
 @router.post("/connect/test")
-async def test(request: HttpRequest, at: Reading) -> Response:
+async def test(request: HttpRequest, at: ReaderPage) -> Response:
     """Send a test request, or claim and report, or withdraw, the one that was sent."""
 
     async def make(form: PageForm) -> str:
@@ -98,7 +98,7 @@ async def test(request: HttpRequest, at: Reading) -> Response:
     return await change(request, at, make, lambda said: _drawn(request, at, said))
 
 
-async def _send(at: Here) -> str:
+async def _send(at: PageContext) -> str:
     """Send a test request, and return its id once it is pending."""
     key = f"test-{secrets.token_hex(8)}"
     ask = Ask(key=key, tool=_TOOL, description=_SAYS, terms=Approval(expires="1h"), context={"page": "Connect"})
@@ -108,7 +108,7 @@ async def _send(at: Here) -> str:
     return state.id
 
 
-async def _move(at: Here, test: AskState, what: str) -> str:
+async def _move(at: PageContext, test: AskState, what: str) -> str:
     """Claim and report a test request, or withdraw it."""
     asks, account = at.app.asks, at.visitor.id
     match what:
@@ -122,12 +122,12 @@ async def _move(at: Here, test: AskState, what: str) -> str:
     return test.id
 
 
-def _agents(at: Here) -> list[str]:
+def _agents(at: PageContext) -> list[str]:
     """Return the names of the app's agents that answer external callers."""
     return [name for name, agent in at.app.agents.items() if isinstance(agent, ExternalAgent)]
 
 
-async def _drawn(request: HttpRequest, at: Here, refusal: Refused | None, *, token: str = "") -> Response:
+async def _drawn(request: HttpRequest, at: PageContext, refusal: Refused | None, *, token: str = "") -> Response:
     words = {"server": f"{origin(request, at)}{at.root}", "token": token or "TOKEN"}
     return page(
         at,
@@ -142,7 +142,7 @@ async def _drawn(request: HttpRequest, at: Here, refusal: Refused | None, *, tok
     )
 
 
-async def _test(at: Here, id: str) -> AskState | None:
+async def _test(at: PageContext, id: str) -> AskState | None:
     """Return how the visitor's test request of this id stands, if it is one."""
     try:
         state = await at.app.asks.get(id, account=at.visitor.id) if id else None

@@ -13,7 +13,7 @@ from starlette.responses import RedirectResponse, Response
 from ...core.errors import KeyturnError, NotAllowed, UserError
 from .. import forms
 from ..errors import Refused, refused
-from .pages import Here, failure, here
+from .pages import PageContext, failure, here
 
 _LONGEST = 20_000
 
@@ -64,7 +64,7 @@ class Barred(Exception):
     True
     """
 
-    def __init__(self, at: Here, error: KeyturnError) -> None:
+    def __init__(self, at: PageContext, error: KeyturnError) -> None:
         super().__init__(str(error))
         self.at, self.error = at, error
 
@@ -75,44 +75,46 @@ async def barred(_request: HttpRequest, raised: Exception) -> Response:
     return failure(raised.at, raised.error)
 
 
-async def reader(at: Annotated[Here, Depends(here)]) -> Here:
+async def reader(at: Annotated[PageContext, Depends(here)]) -> PageContext:
     """Return what a page needs, for a visitor who may read."""
     if not at.visitor.may("read"):
         raise Barred(at, NotAllowed("Your token does not have the scope 'read'."))
     return at
 
 
-async def judge(at: Annotated[Here, Depends(here)]) -> Here:
+async def judge(at: Annotated[PageContext, Depends(here)]) -> PageContext:
     """Return what the page of one request needs, for a visitor who may read, or decide what they know of."""
     return at if at.visitor.may("decide") else await reader(at)
 
 
-async def overseer(at: Annotated[Here, Depends(reader)]) -> Here:
+async def overseer(at: Annotated[PageContext, Depends(reader)]) -> PageContext:
     """Return what a page needs that tells of everybody, for a visitor who sees all of their tenant."""
     try:
-        at.sight.must_see_all()
+        at.visibility.must_see_all()
     except NotAllowed as error:
         raise Barred(at, error) from None
     return at
 
 
-Reading = Annotated[Here, Depends(reader)]
-Judging = Annotated[Here, Depends(judge)]
-Overseeing = Annotated[Here, Depends(overseer)]
+ReaderPage = Annotated[PageContext, Depends(reader)]
+DeciderPage = Annotated[PageContext, Depends(judge)]
+AdminPage = Annotated[PageContext, Depends(overseer)]
 Drawn = Callable[[Refused | None], Awaitable[Response]]
 
 
-async def form_of(request: HttpRequest, at: Here) -> PageForm:
+async def form_of(request: HttpRequest, at: PageContext) -> PageForm:
     """Return what a form says; one that is not of this session is refused.
 
     A program that shows a token needs no mark: no page makes a browser send one.
     """
     given = await forms.form_of(request)
-    forms.changing(at.visitor, forms.text_in(given, forms.FIELD))
+    forms.check_csrf(at.visitor, forms.text_in(given, forms.FIELD))
     return PageForm(given)
 
 
-async def change(request: HttpRequest, at: Here, make: Callable[[PageForm], Awaitable[str]], drawn: Drawn) -> Response:
+async def change(
+    request: HttpRequest, at: PageContext, make: Callable[[PageForm], Awaitable[str]], drawn: Drawn
+) -> Response:
     """Make the change that a form asks for, then go to the path that it returns; draw what is refused on its page."""
     try:
         where = await make(await form_of(request, at))
@@ -121,13 +123,13 @@ async def change(request: HttpRequest, at: Here, make: Callable[[PageForm], Awai
     return RedirectResponse(at.url(where), 303)
 
 
-def administers(at: Here) -> None:
+def administers(at: PageContext) -> None:
     """Refuse whoever may not change what is of everybody."""
     if not at.visitor.administers:
         raise NotAllowed("this requires the role 'admin', and a sign-in or token with the scope 'people'")
 
 
-def decides(at: Here) -> None:
+def decides(at: PageContext) -> None:
     """Refuse whoever may not say anything in a run: a machine, or a login that is not good for decisions."""
     if at.visitor.person.kind == "machine":
         raise NotAllowed("a service account uses the API for this, with its own token")
@@ -135,7 +137,7 @@ def decides(at: Here) -> None:
         raise NotAllowed("your token does not have the scope 'decide'")
 
 
-def steers(at: Here) -> None:
+def may_control(at: PageContext) -> None:
     """Refuse whoever may not tell runs what to do: a program needs a token for "run", which then decides nothing."""
     if at.visitor.via == "session" or at.visitor.person.kind == "machine":
         decides(at)

@@ -24,9 +24,9 @@ from ...policies.grants import Scope
 from ...presenting.proposed_grants import ProposedGrant, grant_for, proposed_grants
 from ...presenting.shown_request import ShownRequest
 from .changing import in_hand
-from .form import Judging, form_of
+from .form import DeciderPage, form_of
 from .inbox import detail_of, told, words_of
-from .pages import Here, drawn, failure
+from .pages import PageContext, drawn, failure
 from .payload import check_seen, payload_of
 
 router = APIRouter(include_in_schema=False)
@@ -63,19 +63,19 @@ class Covers(NamedTuple):
     of: int
 
 
-async def _past(at: Here, row: RequestRow) -> LatestRequests:
+async def _past(at: PageContext, row: RequestRow) -> LatestRequests:
     """Return the latest requests like this one that the visitor sees."""
     run = (await log_in(at.app.journal, row.run)).run
     own = common_of(run)
     query = Query(tool=row.tool, agent=row.agent, kind="approval", newest=True, limit=2 * LATEST)
-    rows = [each for each in await at.app.journal.requests(query) if each.id != row.id and at.sight.sees(each)]
+    rows = [each for each in await at.app.journal.requests(query) if each.id != row.id and at.visibility.sees(each)]
     calls = [PastCall(each, frozenset(await _shared(at, each, run))) for each in rows[:LATEST]]
     return LatestRequests(
         calls, {scope: words for scope, words in SCOPES.items() if scope in ("run", "agent") or scope in own}
     )
 
 
-async def _shared(at: Here, row: RequestRow, run: Run) -> list[Scope]:
+async def _shared(at: PageContext, row: RequestRow, run: Run) -> list[Scope]:
     """Return in which scopes a grant of a run reaches another request."""
     mine = common_of(run)
     theirs = mine
@@ -112,7 +112,7 @@ def _is_covered(row: RequestRow, where: Any, secrets: Collection[str]) -> bool:
 
 
 @router.post("/requests/{name}/covers")
-async def covers(request: HttpRequest, at: Judging, name: str) -> Response:
+async def covers(request: HttpRequest, at: DeciderPage, name: str) -> Response:
     """Show what a grant would cover as it is chosen; nothing is recorded."""
     try:
         form = (await form_of(request, at)).whole()
@@ -129,7 +129,7 @@ async def covers(request: HttpRequest, at: Judging, name: str) -> Response:
 
 
 @router.get("/requests/{name}/grant")
-async def grant(at: Judging, name: str) -> Response:
+async def grant(at: DeciderPage, name: str) -> Response:
     """Show what could be approved from now on, the narrowest first."""
     try:
         row, shown = await in_hand(at, name, verb="approve")
@@ -154,7 +154,7 @@ def _alone(row: RequestRow) -> None:
 
 
 @router.post("/requests/{name}/grant")
-async def give_grant(request: HttpRequest, at: Judging, name: str) -> Response:
+async def give_grant(request: HttpRequest, at: DeciderPage, name: str) -> Response:
     """Approve this call, and later ones that the grant covers."""
     try:
         form = (await form_of(request, at)).whole()

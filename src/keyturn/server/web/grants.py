@@ -15,8 +15,8 @@ from ...core.states import OVER
 from ...journal.rows import GrantRow, Query
 from ..errors import Refused
 from ..visible_pages import visible_page
-from .form import PageForm, Reading, change, decides
-from .pages import Here, failure, page
+from .form import PageForm, ReaderPage, change, decides
+from .pages import PageContext, failure, page
 from .shown import VisibleHtml
 from .words import where_words
 
@@ -42,19 +42,19 @@ class ListedGrant(NamedTuple):
 
 
 @router.get("/grants")
-async def grants_page(request: HttpRequest, at: Reading) -> Response:
+async def grants_page(request: HttpRequest, at: ReaderPage) -> Response:
     """List the grants."""
     return await _drawn(at, None, request)
 
 
 @router.post("/grants/revoke")
-async def revoke(request: HttpRequest, at: Reading) -> Response:
+async def revoke(request: HttpRequest, at: ReaderPage) -> Response:
     """Revoke a grant."""
 
     async def make(form: PageForm) -> str:
         decides(at)
         run, grant = form.text("run"), form.text("grant")
-        await at.sight.run(run)
+        await at.visibility.run(run)
         if not await at.app.journal.grants(Query(run=run, id=grant, limit=1)):
             raise NotPending("there is no such grant; the list of grants says which there are")
         await at.inbox.revoke(run, grant)
@@ -63,16 +63,16 @@ async def revoke(request: HttpRequest, at: Reading) -> Response:
     return await change(request, at, make, lambda said: _drawn(at, said, request))
 
 
-async def _drawn(at: Here, refusal: Refused | None, request: HttpRequest) -> Response:
+async def _drawn(at: PageContext, refusal: Refused | None, request: HttpRequest) -> Response:
     state = "revoked" if request.query_params.get("state") == "revoked" else "open"
     run, _, name = request.query_params.get("after", "")[:250].replace("\0", "").partition("/")
     after = (0, f"{run}/{name}") if name else None
     query = Query(state=state, limit=SHOWN, after=after)
     read = at.app.journal.grants
-    rows, place = await visible_page(query, read, at.sight.grants, lambda row: (0, f"{row.run}/{row.id}"))
+    rows, place = await visible_page(query, read, at.visibility.grants, lambda row: (0, f"{row.run}/{row.id}"))
     try:
         if rows:  # their predicates hold arguments
-            await at.sight.reads_of("list", "grants")
+            await at.visibility.reads_of("list", "grants")
     except KeyturnError as error:
         return failure(at, error)
     over = await _over(at, rows)
@@ -82,7 +82,7 @@ async def _drawn(at: Here, refusal: Refused | None, request: HttpRequest) -> Res
     return page(at, "grants.html", status, rows=made, state=state, more=more, first=after is None, refusal=refusal)
 
 
-async def _over(at: Here, rows: list[GrantRow]) -> frozenset[str]:
+async def _over(at: PageContext, rows: list[GrantRow]) -> frozenset[str]:
     """Return those runs of the grants that are over, so that a grant of the run alone covers nothing."""
     found = set[str]()
     for run in {row.run for row in rows if not row.reach}:

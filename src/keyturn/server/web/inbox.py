@@ -38,17 +38,17 @@ from ...presenting.asking import (
 )
 from ...presenting.call_history import edited_in
 from ...presenting.exchange import Exchange, about, exchanges_of
+from ...presenting.message_context import ADVICE, context_of
 from ...presenting.recorded import Recorded, overrules, recorded
 from ...presenting.trail import trail_of
-from ...presenting.words_before import ADVICE, context_of
 from ...tools.base import plain_preview
 from ..errors import refused
 from ..limits import MARKS
 from ..visitor import standing_of, still_asked
 from .blocks import Block, blocks_of
-from .form import Judging, Reading, form_of
+from .form import DeciderPage, ReaderPage, form_of
 from .on_call import on_call_words
-from .pages import Here, drawn, failure
+from .pages import PageContext, drawn, failure
 from .payload import GUARDED, check_seen, payload_of
 
 router = APIRouter(include_in_schema=False)
@@ -67,7 +67,7 @@ Chosen = Annotated[Filters, Depends(filters_of)]
 
 
 @router.get("/")
-async def inbox(at: Reading, chosen: Chosen) -> Response:
+async def inbox(at: ReaderPage, chosen: Chosen) -> Response:
     """Show what waits, and the first of it."""
     found = await seen_list(at, chosen)
     try:
@@ -80,23 +80,23 @@ async def inbox(at: Reading, chosen: Chosen) -> Response:
     return await drawn(at, "inbox.html", chosen=chosen, picked=False, last=last, **listing, **detail)
 
 
-async def seen_list(at: Here, chosen: Filters) -> Listed:
+async def seen_list(at: PageContext, chosen: Filters) -> Listed:
     """Return the list of what waits as this visitor sees it."""
 
     def shows(row: RequestRow) -> bool:
-        return at.sight.lists(row, mine=chosen.mine, unclaimed=False)
+        return at.visibility.lists(row, mine=chosen.mine, unclaimed=False)
 
     return await listed(at.app.inbox, chosen, shows)
 
 
-async def _aside(at: Here) -> list[RunRow]:
+async def _aside(at: PageContext) -> list[RunRow]:
     """Return runs that were set aside, for those who administer: nothing of them goes on until a person says so."""
     return await at.app.journal.runs(Query(state="set_aside", limit=20)) if at.visitor.administers else []
 
 
-async def _drawn(at: Here, found: Listed) -> dict[str, Any]:
+async def _drawn(at: PageContext, found: Listed) -> dict[str, Any]:
     asked = await _asked_back(at) if at.visitor.may("read") else []
-    await at.sight.reads("list", [*found.rows, *asked])
+    await at.visibility.reads("list", [*found.rows, *asked])
     made = [row_of(row, at.now) for row in found.rows]
     more = "" if found.next is None else found.next.token
     return {
@@ -109,7 +109,7 @@ async def _drawn(at: Here, found: Listed) -> dict[str, Any]:
     }
 
 
-async def _first(at: Here, row: RequestRow | None) -> dict[str, Any]:
+async def _first(at: PageContext, row: RequestRow | None) -> dict[str, Any]:
     """Return what is shown beside the list: nothing of a request whose run cannot be read."""
     try:
         return {} if row is None else await detail_of(at, row)
@@ -118,10 +118,10 @@ async def _first(at: Here, row: RequestRow | None) -> dict[str, Any]:
 
 
 @router.get("/requests/{name}")
-async def request_page(at: Judging, chosen: Chosen, name: str) -> Response:
+async def request_page(at: DeciderPage, chosen: Chosen, name: str) -> Response:
     """Show one request, whatever became of it; the list stands beside it where there is room."""
     try:
-        detail = await detail_of(at, await at.sight.request(name, shows=True))
+        detail = await detail_of(at, await at.visibility.request(name, shows=True))
         if at.partial:
             return await drawn(at, "_request.html", **detail)
         found = await seen_list(at, chosen) if at.visitor.may("read") else Listed([], 0, whole=True)
@@ -132,16 +132,16 @@ async def request_page(at: Judging, chosen: Chosen, name: str) -> Response:
 
 
 @router.get("/requests/{name}/outcome")
-async def outcome(at: Judging, name: str) -> Response:
+async def outcome(at: DeciderPage, name: str) -> Response:
     """Show what became of a request so far: the part of its page that is live."""
     try:
-        return await drawn(at, "_outcome.html", **await detail_of(at, await at.sight.request(name, shows=True)))
+        return await drawn(at, "_outcome.html", **await detail_of(at, await at.visibility.request(name, shows=True)))
     except KeyturnError as error:
         return failure(at, error)
 
 
 @router.post("/requests/{name}/looked")
-async def looked(request: HttpRequest, at: Judging, name: str) -> Response:
+async def looked(request: HttpRequest, at: DeciderPage, name: str) -> Response:
     """Note that somebody has the request before them as it was shown, and say how long they still look.
 
     The script says so once it was on the screen; without one there is a button.
@@ -149,10 +149,10 @@ async def looked(request: HttpRequest, at: Judging, name: str) -> Response:
     form: dict[str, str] = {}
     try:
         form = (await form_of(request, at)).whole()
-        await at.sight.request(name)
+        await at.visibility.request(name)
         request.app.state.limits.spend(MARKS, at.visitor.id)
         await at.inbox.looked(name, **words_of(form))
-        row = await at.sight.request(name)
+        row = await at.visibility.request(name)
         looking = looking_of(row, at.visitor.id, await at.app.inbox.now())
     except KeyturnError as error:
         return await told(at, name, error) if form.get("back") else failure(at, error)
@@ -165,11 +165,11 @@ _MARKS = ("take", "let_go", "snooze", "wake")
 
 
 @router.post("/requests/{name}/decide")
-async def decide(request: HttpRequest, at: Judging, name: str) -> Response:
+async def decide(request: HttpRequest, at: DeciderPage, name: str) -> Response:
     """Record what somebody decided about exactly what they were shown."""
     try:
         form = (await form_of(request, at)).whole()
-        row = await at.sight.request(name)
+        row = await at.visibility.request(name)
         if form.get("verdict") in GUARDED and row.state == "open" and form.get("digest") == row.digest:
             check_seen(await asyncio.to_thread(payload_of, row.request), form)
         if form.get("verdict") in _MARKS:
@@ -180,16 +180,18 @@ async def decide(request: HttpRequest, at: Judging, name: str) -> Response:
                 return await drawn(at, _part(at), **detail | {"again": True, "note": form.get("note", "")})
         await _say(at, name, form)
         if at.partial:
-            return await drawn(at, "_request.html", **await detail_of(at, await at.sight.request(name, shows=True)))
+            return await drawn(
+                at, "_request.html", **await detail_of(at, await at.visibility.request(name, shows=True))
+            )
     except KeyturnError as error:
         return await told(at, name, error)
     return RedirectResponse(at.url(f"/requests/{name}"), 303)
 
 
-async def told(at: Here, name: str, error: KeyturnError) -> Response:
+async def told(at: PageContext, name: str, error: KeyturnError) -> Response:
     """Show what was refused where it was asked for, beside the request as it stands now."""
     try:
-        detail = await detail_of(at, await at.sight.request(name, shows=True))
+        detail = await detail_of(at, await at.visibility.request(name, shows=True))
     except KeyturnError:
         return failure(at, error)
     said = refused(error)
@@ -197,7 +199,7 @@ async def told(at: Here, name: str, error: KeyturnError) -> Response:
     return await drawn(at, _part(at), 200 if at.partial else said.status, **detail)
 
 
-def _part(at: Here) -> str:
+def _part(at: PageContext) -> str:
     """Return the template of a request: the part that a script swaps, or a page of its own."""
     return "_request.html" if at.partial else "request_alone.html"
 
@@ -215,7 +217,7 @@ def words_of(form: dict[str, str]) -> dict[str, Any]:
     return words
 
 
-async def _say(at: Here, name: str, form: dict[str, str]) -> None:
+async def _say(at: PageContext, name: str, form: dict[str, str]) -> None:
     """Deliver one word; a decision names the digest and revision that stood on the page."""
     inbox = at.inbox
     verdict, words = form.get("verdict", ""), words_of(form)
@@ -230,9 +232,9 @@ async def _say(at: Here, name: str, form: dict[str, str]) -> None:
         raise UserError(f"no form of this page asks for {verdict!r}")
 
 
-async def undo_for(at: Here, name: str) -> str | None:
+async def undo_for(at: PageContext, name: str) -> str | None:
     """Return for how long an approval of a request on a page can be undone before its call starts; None for not."""
-    undo, row = at.settings.undo, await at.sight.request(name)
+    undo, row = at.settings.undo, await at.visibility.request(name)
     terms = row.request.terms or Approval()
     risky = is_held(row) and not at.settings.undo_high_risk
     if undo is None or risky or terms.needs_proof or row.kind != "approval":
@@ -253,7 +255,7 @@ def _details(verdict: Verdict, form: dict[str, str]) -> Details:
     return {"output": form.get("output") or None} if verdict in ("ran", "did_not_run", "retry") else {}
 
 
-async def detail_of(at: Here, row: RequestRow) -> dict[str, Any]:
+async def detail_of(at: PageContext, row: RequestRow) -> dict[str, Any]:
     """Return all that the page of one request shows."""
     shown = row.request
     log = await log_in(at.app.journal, row.run)
@@ -336,12 +338,12 @@ def _thread(log: Log, call: str) -> list[Question]:
     ]
 
 
-async def _asked_back(at: Here) -> list[RequestRow]:
+async def _asked_back(at: PageContext) -> list[RequestRow]:
     """Return the requests that wait for an agent's answer to a question, the newest first."""
     found: list[RequestRow] = []
     query = Query(state="asked_back", newest=True, limit=_NEWEST)
     for row in await at.app.journal.requests(query):
-        if (row.closed_at or 0) < at.now - _DAY_MS or not at.sight.sees(row):
+        if (row.closed_at or 0) < at.now - _DAY_MS or not at.visibility.sees(row):
             continue
         try:
             log = await log_in(at.app.journal, row.run)
@@ -382,7 +384,7 @@ class SigningKeys(NamedTuple):
     waiting: int
 
 
-def _signing(at: Here) -> SigningKeys:
+def _signing(at: PageContext) -> SigningKeys:
     """Return which keys of a visitor sign."""
     found = at.visitor.directory.keys.values()
     own = [key for key in found if key.person == at.visitor.id and key.revoked_at is None]
@@ -392,9 +394,9 @@ def _signing(at: Here) -> SigningKeys:
     return SigningKeys(passkeys, others, len(own) - len(good))
 
 
-async def _last_decided(at: Here) -> RequestRow | None:
+async def _last_decided(at: PageContext) -> RequestRow | None:
     found: list[RequestRow] = []
     for state in ("approve", "reject", "edit", "answer", "asked_back"):
         rows = await at.app.journal.requests(Query(state=state, newest=True, limit=_NEWEST))
-        found += [row for row in rows if row.closed_at is not None and at.sight.sees(row)][:1]
+        found += [row for row in rows if row.closed_at is not None and at.visibility.sees(row)][:1]
     return max(found, key=lambda row: row.closed_at or 0, default=None)

@@ -10,7 +10,7 @@ from starlette.responses import Response
 
 from ...core.errors import KeyturnError
 from ...inbox.replayed import Suggestion
-from .form import Overseeing
+from .form import AdminPage
 from .pages import failure, page
 from .plots import days_plot, shares_plot, time, times_plot
 
@@ -25,7 +25,7 @@ _NEWEST = 2_000
 
 
 @router.get("/insights")
-async def insights_page(request: HttpRequest, at: Overseeing) -> Response:
+async def insights_page(request: HttpRequest, at: AdminPage) -> Response:
     """Show how people decide."""
     given = request.query_params.get("days", "30")
     days = int(given) if given in map(str, DAYS) else 30
@@ -37,7 +37,7 @@ async def insights_page(request: HttpRequest, at: Overseeing) -> Response:
         try:
             async with request.app.state.readers.search(at.visitor.id), asyncio.timeout(SECONDS):
                 suggested = await at.app.insights.suggestions(newest=_NEWEST)
-            await at.sight.reads_of("search", "suggestions")
+            await at.visibility.reads_of("search", "suggestions")
         except TimeoutError:
             late = True
         except KeyturnError as error:

@@ -19,16 +19,16 @@ from ...inbox.listing import Filters
 from ..limits import TooMany
 from ..streams import EventStream, event
 from ..visitor import turn_of
-from .form import Barred, Reading, reader
+from .form import Barred, ReaderPage, reader
 from .inbox import Chosen, seen_list
-from .pages import Elsewhere, Here, here
+from .pages import Elsewhere, PageContext, here
 
 router = APIRouter(include_in_schema=False)
 EVERY = 20.0
 
 
 @router.get("/live")
-async def live(request: HttpRequest, at: Reading, chosen: Chosen) -> EventStream:
+async def live(request: HttpRequest, at: ReaderPage, chosen: Chosen) -> EventStream:
     """Stream what changes in the inbox, and in one run if it is named."""
     run = request.query_params.get("run", "")[:64]
     seen = request.headers.get("last-event-id", "")
@@ -38,7 +38,7 @@ async def live(request: HttpRequest, at: Reading, chosen: Chosen) -> EventStream
     return EventStream(events, ended=at.live.ended, places=places, person=at.visitor.id)
 
 
-async def _events(request: HttpRequest, at: Here, chosen: Filters, run: str, seen: str) -> AsyncGenerator[bytes]:
+async def _events(request: HttpRequest, at: PageContext, chosen: Filters, run: str, seen: str) -> AsyncGenerator[bytes]:
     async for changed in at.live.changes(EVERY):
         now = await _anew(request)
         if now is None:
@@ -55,7 +55,7 @@ async def _events(request: HttpRequest, at: Here, chosen: Filters, run: str, see
             yield event(json.dumps(told).encode(), id=state, name="inbox")
 
 
-async def _anew(request: HttpRequest) -> Here | None:
+async def _anew(request: HttpRequest) -> PageContext | None:
     """Return the same with who looks as they are now; None for whoever logged out, or may read no more."""
     try:
         return await reader(await here(request))
@@ -63,9 +63,9 @@ async def _anew(request: HttpRequest) -> Here | None:
         return None
 
 
-async def _snapshot(at: Here, chosen: Filters, *, changed: bool) -> dict[str, Any]:
+async def _snapshot(at: PageContext, chosen: Filters, *, changed: bool) -> dict[str, Any]:
     """Return what a list shows, looked up once for all who see the same list at the same time."""
-    whose = at.visitor.id if chosen.mine or not at.sight.whole else ""
+    whose = at.visitor.id if chosen.mine or not at.visibility.whole else ""
 
     async def looked_up() -> dict[str, Any]:
         rows, count, *_ = await seen_list(at, chosen)
@@ -74,10 +74,10 @@ async def _snapshot(at: Here, chosen: Filters, *, changed: bool) -> dict[str, An
     return await (at.live.once((chosen, whose), looked_up) if changed else looked_up())
 
 
-async def _head(at: Here, run: str) -> int:
+async def _head(at: PageContext, run: str) -> int:
     """Return how many lines a run has that they see; 0 of any other."""
     try:
-        await at.sight.run(run)
+        await at.visibility.run(run)
     except KeyturnError:
         return 0
     return await at.app.journal.head(run)

@@ -9,7 +9,7 @@ from ...core.errors import UserError
 from ...directory.on_call import SETTING, Level, OnCall, holes, on_call, schedules
 from ...directory.recipients import may_hear
 from ...journal.rows import RequestRow
-from .pages import Here
+from .pages import PageContext
 
 #: How many times that nobody covers are shown of a level.
 SHOWN_HOLES = 7
@@ -32,7 +32,7 @@ class ScheduleRow(NamedTuple):
     levels: list[LevelRow]
 
 
-def on_call_words(at: Here, row: RequestRow) -> str:
+def on_call_words(at: PageContext, row: RequestRow) -> str:
     """Return who is on call for a request, in words; "" where its role has no schedule."""
     terms = row.request.terms_now
     levels = _schedules(at).get(terms.role or "") if terms is not None and row.state == "open" else None
@@ -44,7 +44,7 @@ def on_call_words(at: Here, row: RequestRow) -> str:
     return ", ".join(each.words for each in found) or "no one: all approvers are notified"
 
 
-def schedule_rows(at: Here) -> list[ScheduleRow]:
+def schedule_rows(at: PageContext) -> list[ScheduleRow]:
     """Return the schedules of the directory."""
     there = {each.id for each in at.visitor.directory.people.values() if each.here}
     made = list[ScheduleRow]()
@@ -55,13 +55,13 @@ def schedule_rows(at: Here) -> list[ScheduleRow]:
     return made
 
 
-def _schedules(at: Here) -> dict[str, list[Level]]:
+def _schedules(at: PageContext) -> dict[str, list[Level]]:
     try:
         return schedules(at.visitor.directory.settings.get(SETTING))
     except UserError:  # one that an earlier version took
         return {}
 
 
-def _level(at: Here, number: int, level: Level) -> LevelRow:
+def _level(at: PageContext, number: int, level: Level) -> LevelRow:
     empty = [(in_milliseconds(start), in_milliseconds(end)) for start, end in holes(level, at.now)]
     return LevelRow(number, level.holder(moment(at.now)) or "", ", ".join(level.people), empty[:SHOWN_HOLES])

@@ -25,7 +25,7 @@ from ...render.plural import plural
 from ..errors import refused
 from ..live import Live
 from ..settings import ServerSettings
-from ..visibility import Sight
+from ..visibility import Visibility
 from ..visitor import Visitor, visitor_of
 from ..zones import exactly, zone_of
 from .shown import VisibleHtml, finalize, ready, typed
@@ -35,14 +35,14 @@ _HERE = Path(__file__).parent
 STATIC = _HERE / "static"
 
 
-class Here(NamedTuple):
+class PageContext(NamedTuple):
     """Holds what every page needs: the app, who looks and what they see, the journal's time, where the pages begin."""
 
     app: App
     settings: ServerSettings
     live: Live
     visitor: Visitor
-    sight: Sight
+    visibility: Visibility
     now: int
     root: str
     partial: bool
@@ -68,7 +68,7 @@ class Elsewhere(Exception):
     """
 
 
-async def here(request: HttpRequest) -> Here:
+async def here(request: HttpRequest) -> PageContext:
     """Return what a page needs; who did not log in is sent to do so, and comes back."""
     app: App = request.app.state.app
     visitor = await visitor_of(app, request)
@@ -78,8 +78,10 @@ async def here(request: HttpRequest) -> Here:
         path = request.url.path.removeprefix(root)
         raise Elsewhere(f"{root}/login?next={quote(path if request.method == 'GET' else '/')}")
     now = await app.inbox.now()
-    sight, zone = Sight(app, visitor, now), zone_of(request, visitor.person.settings)
-    return Here(app, request.app.state.settings, request.app.state.live, visitor, sight, now, root, partial, zone)
+    visibility, zone = Visibility(app, visitor, now), zone_of(request, visitor.person.settings)
+    return PageContext(
+        app, request.app.state.settings, request.app.state.live, visitor, visibility, now, root, partial, zone
+    )
 
 
 async def elsewhere(request: HttpRequest, error: Exception) -> Response:
@@ -89,18 +91,18 @@ async def elsewhere(request: HttpRequest, error: Exception) -> Response:
     return RedirectResponse(str(error), 303)
 
 
-def page(at: Here, template: str, status: int = 200, /, **values: Any) -> Response:
+def page(at: PageContext, template: str, status: int = 200, /, **values: Any) -> Response:
     """Draw a page, or a part of one."""
     made = _environment().get_template(template).render(at=at, static=static_path(), **values)
     return HTMLResponse(made, status)
 
 
-async def drawn(at: Here, template: str, status: int = 200, /, **values: Any) -> Response:
+async def drawn(at: PageContext, template: str, status: int = 200, /, **values: Any) -> Response:
     """Draw a page that shows what would run, outside of the event loop: it may be long."""
     return await asyncio.to_thread(page, at, template, status, **values)
 
 
-def failure(at: Here, error: KeyturnError, **values: Any) -> Response:
+def failure(at: PageContext, error: KeyturnError, **values: Any) -> Response:
     """Draw what was refused, where it was asked for."""
     said = refused(error)
     return page(at, "refused.html", said.status, said=said, **values)

@@ -17,8 +17,8 @@ from ...core.errors import KeyturnError, UserError
 from ...directory.state import NOT_FOR, Directory, Person
 from ..addresses import keep_address
 from ..errors import Refused, refused
-from .form import PageForm, Reading, change, form_of
-from .pages import Here, page
+from .form import PageForm, ReaderPage, change, form_of
+from .pages import PageContext, page
 
 router = APIRouter(include_in_schema=False)
 
@@ -46,13 +46,13 @@ class PersonRow(NamedTuple):
 
 
 @router.get("/people")
-async def people_page(at: Reading) -> Response:
+async def people_page(at: ReaderPage) -> Response:
     """List who is here."""
     return await _list(at, None)
 
 
 @router.post("/people")
-async def change_people(request: HttpRequest, at: Reading) -> Response:
+async def change_people(request: HttpRequest, at: ReaderPage) -> Response:
     """Add a person or a machine, or change the roles of a group."""
 
     async def make(form: PageForm) -> str:
@@ -74,13 +74,13 @@ async def change_people(request: HttpRequest, at: Reading) -> Response:
 
 
 @router.get("/people/{name:path}")
-async def person_page(at: Reading, name: str) -> Response:
+async def person_page(at: ReaderPage, name: str) -> Response:
     """Show one person."""
     return await _one(at, name, None)
 
 
 @router.post("/secrets/{name:path}")
-async def secret(request: HttpRequest, at: Reading, name: str) -> Response:
+async def secret(request: HttpRequest, at: ReaderPage, name: str) -> Response:
     """Issue a token, or make a link: it is on the answer of this request and nowhere else, ever."""
     try:
         form = await form_of(request, at)
@@ -99,7 +99,7 @@ async def secret(request: HttpRequest, at: Reading, name: str) -> Response:
 
 
 @router.post("/people/{name:path}")
-async def change_person(request: HttpRequest, at: Reading, name: str) -> Response:
+async def change_person(request: HttpRequest, at: ReaderPage, name: str) -> Response:
     """Change one thing about a person."""
 
     async def make(form: PageForm) -> str:
@@ -116,7 +116,7 @@ async def change_person(request: HttpRequest, at: Reading, name: str) -> Respons
     return await change(request, at, make, lambda said: _one(at, name, said))
 
 
-async def _delegate(at: Here, name: str, form: PageForm) -> None:
+async def _delegate(at: PageContext, name: str, form: PageForm) -> None:
     await at.app.people.delegate(
         name,
         form.text("to"),
@@ -127,13 +127,13 @@ async def _delegate(at: Here, name: str, form: PageForm) -> None:
     )
 
 
-async def _remove(at: Here, name: str, form: PageForm) -> None:
+async def _remove(at: PageContext, name: str, form: PageForm) -> None:
     if form.text("sure") != name:
         raise UserError("type the username to confirm that you remove this user")
     await at.app.people.remove(name, by=at.visitor.login)
 
 
-_CHANGES: dict[str, Callable[[Here, str, PageForm], Awaitable[Any]]] = {
+_CHANGES: dict[str, Callable[[PageContext, str, PageForm], Awaitable[Any]]] = {
     "give": lambda at, name, form: at.app.people.give_role(form.text("role"), to=name, by=at.visitor.login),
     "take": lambda at, name, form: at.app.people.take_role(form.text("role"), of=name, by=at.visitor.login),
     "join": lambda at, name, form: at.app.people.join(form.text("group"), name, by=at.visitor.login),
@@ -148,7 +148,7 @@ _CHANGES: dict[str, Callable[[Here, str, PageForm], Awaitable[Any]]] = {
 }
 
 
-async def _list(at: Here, refusal: Refused | None) -> Response:
+async def _list(at: PageContext, refusal: Refused | None) -> Response:
     directory = await at.app.people.directory()
     rows = [_row(directory, each, at.now) for each in await at.app.people.list()]
     left = sorted(each.id for each in directory.people.values() if not each.here)
@@ -169,7 +169,7 @@ def _row(directory: Directory, person: Person, now: int) -> PersonRow:
     return PersonRow(person, sorted(directory.roles_of(person.id)), keys, tokens, lent)
 
 
-async def _one(at: Here, name: str, refusal: Refused | None, *, once: str = "", link: bool = False) -> Response:
+async def _one(at: PageContext, name: str, refusal: Refused | None, *, once: str = "", link: bool = False) -> Response:
     directory = await at.app.people.directory()
     person = directory.people.get(name)
     if person is None:
@@ -202,7 +202,7 @@ async def _one(at: Here, name: str, refusal: Refused | None, *, once: str = "", 
     )
 
 
-def origin(request: HttpRequest, at: Here) -> str:
+def origin(request: HttpRequest, at: PageContext) -> str:
     """Return under which address the visitor reached this server; the guard let no other name in."""
     return f"{'https' if at.settings.secure else request.url.scheme}://{request.headers['host']}"
 

@@ -24,8 +24,8 @@ from ...policies.rule import Rule
 from ...policies.rules import Policy
 from ...render.escape import quote
 from ..errors import Refused, refused
-from .form import Overseeing, form_of
-from .pages import Here, page
+from .form import AdminPage, form_of
+from .pages import PageContext, page
 from .shown import VisibleHtml, ready
 from .words import data, limit_words, terms_words, where_words
 
@@ -86,7 +86,7 @@ class ReplayResult(NamedTuple):
 
 
 @router.get("/policies")
-async def policies_page(request: HttpRequest, at: Overseeing) -> Response:
+async def policies_page(request: HttpRequest, at: AdminPage) -> Response:
     """Show the policy, and what one in shadow mode said where that is asked for."""
     if request.query_params.get("shadow") != "1":
         return _drawn(at)
@@ -99,11 +99,11 @@ async def policies_page(request: HttpRequest, at: Overseeing) -> Response:
 
 
 @router.post("/policies/replay")
-async def replay_page(request: HttpRequest, at: Overseeing) -> Response:
+async def replay_page(request: HttpRequest, at: AdminPage) -> Response:
     """Replay past calls against rules that somebody pasted; nothing is changed."""
     text, since = "", "7d"
     try:
-        at.sight.must_administer()
+        at.visibility.must_administer()
         form = await form_of(request, at)
         text, since = form.typed("toml"), form.text("since")
         if not text.strip():
@@ -122,16 +122,16 @@ async def replay_page(request: HttpRequest, at: Overseeing) -> Response:
     return _drawn(at, result=found, toml=text, since=since)
 
 
-def _drawn(at: Here, **given: Any) -> Response:
+def _drawn(at: PageContext, **given: Any) -> Response:
     refusal: Refused | None = given.get("refusal")
     values = {"result": None, "shadow": None, "toml": "", "since": "7d", "refusal": None} | given
     status = 200 if refusal is None else refusal.status
     return page(at, "policies.html", status, force=in_force(at.app.policy), choices=SINCE, **values)
 
 
-async def _replayed(at: Here, policy: Policy | None, since: str) -> ReplayResult:
+async def _replayed(at: PageContext, policy: Policy | None, since: str) -> ReplayResult:
     begin = 0 if not since else at.now - milliseconds(since)
-    await at.sight.reads_of("search", "replay")
+    await at.visibility.reads_of("search", "replay")
     found = _Found()
     whole = False
     with contextlib.suppress(TimeoutError):

@@ -20,8 +20,8 @@ from ...presenting.asking import ListRow, row_of
 from ...render.escape import clip
 from ..errors import Refused
 from ..visible_pages import visible_page
-from .form import PageForm, Reading, change, decides, steers
-from .pages import Here, failure, page
+from .form import PageForm, ReaderPage, change, decides, may_control
+from .pages import PageContext, failure, page
 from .shown import VisibleHtml, ready
 from .timeline import timeline
 
@@ -43,7 +43,7 @@ class ListedRun(NamedTuple):
 
 
 @router.get("/runs")
-async def runs_page(request: HttpRequest, at: Reading) -> Response:
+async def runs_page(request: HttpRequest, at: ReaderPage) -> Response:
     """List runs, the newest first."""
     given = request.query_params
     chosen = {name: given.get(name, "")[:200].replace("\0", "") for name in ("status", "agent", "run")}
@@ -57,7 +57,7 @@ async def runs_page(request: HttpRequest, at: Reading) -> Response:
         after=after,
     )
     read = at.app.journal.runs
-    rows, more = await visible_page(query, read, at.sight.runs, lambda row: (row.started_at, row.run))
+    rows, more = await visible_page(query, read, at.visibility.runs, lambda row: (row.started_at, row.run))
     shown = [row for row in rows if row.agent not in (COUNTS, OWNERS) or chosen["agent"] or chosen["run"]]
     made = [ListedRun(row, await _requester(at, row)) for row in shown]
     older = "" if more is None else f"{more[0]}.{more[1]}"
@@ -66,18 +66,18 @@ async def runs_page(request: HttpRequest, at: Reading) -> Response:
 
 
 @router.get("/runs/{name}")
-async def run_page(request: HttpRequest, at: Reading, name: str) -> Response:
+async def run_page(request: HttpRequest, at: ReaderPage, name: str) -> Response:
     """Show one run."""
     return await _drawn(at, name, None, request)
 
 
 @router.post("/runs/{name}/cancel")
-async def cancel(request: HttpRequest, at: Reading, name: str) -> Response:
+async def cancel(request: HttpRequest, at: ReaderPage, name: str) -> Response:
     """Cancel a run."""
 
     async def make(form: PageForm) -> str:
         decides(at)
-        await at.sight.run(name)
+        await at.visibility.run(name)
         await at.app.inbox.cancel(name, by=at.visitor.login, why=form.text("why"))
         return f"/runs/{name}"
 
@@ -85,12 +85,12 @@ async def cancel(request: HttpRequest, at: Reading, name: str) -> Response:
 
 
 @router.post("/runs/{name}/message")
-async def message(request: HttpRequest, at: Reading, name: str) -> Response:
+async def message(request: HttpRequest, at: ReaderPage, name: str) -> Response:
     """Add a message that the run's model reads at its next turn."""
 
     async def make(form: PageForm) -> str:
-        steers(at)
-        await at.sight.steers(name)
+        may_control(at)
+        await at.visibility.may_control(name)
         if not form.text("text"):
             raise UserError("write what the model is to read")
         await at.app.send(name, form.text("text"))
@@ -100,12 +100,12 @@ async def message(request: HttpRequest, at: Reading, name: str) -> Response:
 
 
 @router.post("/runs/{name}/resume")
-async def resume(request: HttpRequest, at: Reading, name: str) -> Response:
+async def resume(request: HttpRequest, at: ReaderPage, name: str) -> Response:
     """Resume a run that failed or was set aside, from where it stopped."""
 
     async def make(_form: PageForm) -> str:
-        steers(at)
-        await at.sight.steers(name)
+        may_control(at)
+        await at.visibility.may_control(name)
         await at.app.resume(name, by=at.visitor.login)
         return f"/runs/{name}"
 
@@ -113,12 +113,12 @@ async def resume(request: HttpRequest, at: Reading, name: str) -> Response:
 
 
 @router.post("/runs/{name}/fork")
-async def fork(request: HttpRequest, at: Reading, name: str) -> Response:
+async def fork(request: HttpRequest, at: ReaderPage, name: str) -> Response:
     """Start a new run from the first lines of this one."""
 
     async def make(form: PageForm) -> str:
-        steers(at)
-        await at.sight.steers(name)
+        may_control(at)
+        await at.visibility.may_control(name)
         line = form.text("line")
         if not (line.isascii() and line.isdigit() and int(line[:9]) > 0):
             raise UserError("name the last line that the new run begins with, a number from 1")
@@ -128,10 +128,10 @@ async def fork(request: HttpRequest, at: Reading, name: str) -> Response:
     return await change(request, at, make, lambda said: _drawn(at, name, said, request))
 
 
-async def _drawn(at: Here, name: str, refusal: Refused | None, request: HttpRequest) -> Response:
+async def _drawn(at: PageContext, name: str, refusal: Refused | None, request: HttpRequest) -> Response:
     try:
-        row = await at.sight.run(name)
-        await at.sight.reads_log(name)
+        row = await at.visibility.run(name)
+        await at.visibility.reads_log(name)
     except KeyturnError as error:
         return failure(at, error)
     try:
@@ -140,7 +140,7 @@ async def _drawn(at: Here, name: str, refusal: Refused | None, request: HttpRequ
         return page(at, "run.html", 200, row=row, log=None, damage=str(error), refusal=refusal, waits=[], facts=[])
     told = timeline(log, _number(request.query_params.get("from", "")))
     open = await at.app.journal.requests(Query(run=name, state="open", limit=_WAITING))
-    waits = [each for each in open if at.sight.sees(each)]
+    waits = [each for each in open if at.visibility.sees(each)]
     values: dict[str, Any] = {
         "row": row,
         "log": told,
@@ -188,7 +188,7 @@ def _outcome(log: Log) -> VisibleHtml | None:
     return ready(clip(text, _OUTPUT))
 
 
-async def _requester(at: Here, row: RunRow) -> str:
+async def _requester(at: PageContext, row: RunRow) -> str:
     """Return for whom a run is: from one of its requests, else from its log where that is short."""
     asked = await at.app.journal.requests(Query(run=row.run, limit=1))
     if asked and asked[0].state != "damaged":

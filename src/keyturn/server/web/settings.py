@@ -15,8 +15,8 @@ from ...inbox.insights import MIN_LOOK, floors_of
 from ...presenting.clock import span
 from ..errors import Refused
 from ..settings import ServerSettings
-from .form import PageForm, Reading, administers, change
-from .pages import Here, failure, page
+from .form import PageForm, ReaderPage, administers, change
+from .pages import PageContext, failure, page
 
 router = APIRouter(include_in_schema=False)
 
@@ -32,7 +32,7 @@ class Meaning(NamedTuple):
 
 
 @router.get("/settings")
-async def settings_page(at: Reading) -> Response:
+async def settings_page(at: ReaderPage) -> Response:
     """Show the settings."""
     try:
         administers(at)
@@ -42,7 +42,7 @@ async def settings_page(at: Reading) -> Response:
 
 
 @router.post("/settings")
-async def change_settings(request: HttpRequest, at: Reading) -> Response:
+async def change_settings(request: HttpRequest, at: ReaderPage) -> Response:
     """Change a setting of the directory."""
 
     async def make(form: PageForm) -> str:
@@ -66,7 +66,7 @@ async def change_settings(request: HttpRequest, at: Reading) -> Response:
     return await change(request, at, make, refusing)
 
 
-async def _drawn(at: Here, refusal: Refused | None) -> Response:
+async def _drawn(at: PageContext, refusal: Refused | None) -> Response:
     directory = await at.app.people.directory()
     given: object = directory.settings.get(MIN_LOOK)
     looks = cast("dict[str, Any]", given) if isinstance(given, dict) else {"": given} if given is not None else {}

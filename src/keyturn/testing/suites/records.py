@@ -267,7 +267,7 @@ class RecordsSuite(JournalCase):
 
     async def test_who_waits_is_stirred_by_an_append(self, journal: Store) -> None:
         door: Store = await self.door(journal)  # type: ignore[assignment]  # a door to a store is a store
-        waits = asyncio.ensure_future(door.stir(30))
+        waits = asyncio.ensure_future(door.wait_until_due(30))
         await asyncio.sleep(0.05)
         assert not waits.done()
         await journal.append("run", 0, [b"1"])
@@ -275,7 +275,7 @@ class RecordsSuite(JournalCase):
             await waits
         assert await door.due() == ["run"]
         async with asyncio.timeout(10):
-            await door.stir()
+            await door.wait_until_due()
 
     async def test_who_watches_all_is_told_of_every_append(self, journal: Store) -> None:
         door: Store = await self.door(journal)  # type: ignore[assignment]  # a door to a store is a store
@@ -293,10 +293,10 @@ class RecordsSuite(JournalCase):
         await journal.release(claim, due=await journal.now() + 5)
         await self.pass_time(10)
         async with asyncio.timeout(10):
-            await journal.stir()
+            await journal.wait_until_due()
         assert await journal.due() == ["run"]
 
     async def test_a_wait_ends_when_it_was_to_end(self, journal: Store) -> None:
         async with asyncio.timeout(10):
-            await journal.stir(0.02)
+            await journal.wait_until_due(0.02)
         assert await journal.due() == []

@@ -164,13 +164,13 @@
   const looked = new Set();
   const look = () => {
     const open = one(".request[data-state=open]");
-    const form = open && one("[name=form_mark]", open);
+    const form = open && one("[name=csrf_token]", open);
     const key = open && `${open.dataset.request}.${open.dataset.revision}`;
     if (!form || looked.has(key) || !one("[name=digest]", open) || !one("[data-actions] [name=verdict]", open)) return;
     setTimeout(() => {
       if (one(".request") !== open || document.hidden || looked.has(key)) return;
       looked.add(key);
-      const body = new URLSearchParams({ form_mark: form.value });
+      const body = new URLSearchParams({ csrf_token: form.value });
       for (const name of ["digest", "revision"]) body.set(name, one(`[name=${name}]`, open)?.value || "");
       fetch(`${root}/requests/${open.dataset.request}/looked`, { method: "POST", body, headers: { accept: "application/json" } })
         .then((answer) => (answer.ok ? answer.json() : { left: 0 }))

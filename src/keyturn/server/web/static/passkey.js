@@ -6,12 +6,12 @@
 
   const mark = () =>
     document.querySelector("[data-form-mark]")?.dataset.formMark ||
-    document.querySelector("input[name=form_mark]")?.value || "";
+    document.querySelector("input[name=csrf_token]")?.value || "";
 
   const ask = async (path, body) => {
     const answer = await fetch(root + path, {
       method: "POST",
-      headers: { "content-type": "application/json", "x-form-mark": mark() },
+      headers: { "content-type": "application/json", "x-csrf-token": mark() },
       body: JSON.stringify(body),
     });
     const found = await answer.json().catch(() => ({}));

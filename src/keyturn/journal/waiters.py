@@ -23,11 +23,11 @@ ANY = "\x00any"
 AT_MOST = 15.0
 
 
-class Bell:
+class Waiters:
     """Wakes waiters, by tenant and run.
 
     >>> async def rung():
-    ...     bell = Bell()
+    ...     bell = Waiters()
     ...     with bell.heard("default", "run") as ring:
     ...         bell.ring([("default", "run")])
     ...         return await waited(ring, 5.0)

@@ -20,7 +20,7 @@ from pathlib import Path
 from ..support.keys import make_directory
 
 
-class Doorbell:
+class ProcessSignal:
     """Owns the socket of this process for one file.
 
     `rung` is called, in a thread of its own, when another process rings.

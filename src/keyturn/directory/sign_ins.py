@@ -74,7 +74,7 @@ def _accounted(directory: Directory, person: str, account: Account | None) -> de
     return [*bound, *([] if account.claims is None else map_claims(directory, person, account.claims))]
 
 
-class Entering(ABC):
+class SignIns(ABC):
     """Issues what people come in with, and says whose it is."""
 
     _store: Store

@@ -40,7 +40,7 @@ LINK_SESSION = "1h"
 FIRST_SESSION = "24h"
 
 
-class Entrance:
+class SignIn:
     """Holds what logins need: the app, its settings, limits, passwords, the provider, and how pages are drawn."""
 
     def __init__(self, app: App, settings: ServerSettings, limits: Limits, draw: Draw) -> None:
@@ -128,20 +128,20 @@ class Entrance:
         return response
 
 
-def entrance_of(request: Request) -> Entrance:
+def sign_in_of(request: Request) -> SignIn:
     """Return the entrance of the server that serves a request."""
-    found = request.app.state.entrance
-    assert isinstance(found, Entrance)
+    found = request.app.state.sign_in
+    assert isinstance(found, SignIn)
     return found
 
 
-async def fresh(entrance: Entrance, visitor: Visitor) -> bool:
+async def fresh(sign_in: SignIn, visitor: Visitor) -> bool:
     """Return whether somebody may change how they sign in: they signed in minutes ago, or have set up nothing yet."""
-    directory = await entrance.people.directory()
+    directory = await sign_in.people.directory()
     if first_set_up(directory, visitor.login):
         return True
     token = directory.tokens.get(visitor.login.token)
-    return token is not None and await entrance.app.inbox.now() - token.issued_at < FRESH_MS
+    return token is not None and await sign_in.app.inbox.now() - token.issued_at < FRESH_MS
 
 
 def root_of(request: Request) -> str:
