@@ -91,13 +91,13 @@ class AuditedCall:
     `approved` says that it was approved as it is asked now, `revoked` that what let it run does not any more, `acted`
     that it may have had an effect that is not to be repeated unasked, `doubted` that it was in doubt before,
     `started_at` and `started_by` when and by which process it was started last, `supplied` that its tool's question was
-    answered. `allowed_by` and `let_at` are what let it run unasked, and when; `confirmed` is its requester's
-    word, after which others decide; `claim` and `snoozes` are the marks that people made on it, `looks` says since
-    when each has looked at it, `withdrawn` are the votes on it that were withdrawn. `met` are the steps of its chain that
-    are met, with their terms and votes, and `opened` is how often it had asked anew when the step opened that is due.
-    `review` is the share of such calls that others are asked about, `watched` the counts that are told what becomes of
-    it. `screened_in` and `renewed_in` are the lines in which it was screened and asked again, `stricter_in` the one in
-    which the newest policy asked about its decision.
+    answered. `allowed_by` and `let_at` are what let it run unasked, and when; `confirmed` is its requester's word,
+    after which others decide; `claim` and `snoozes` are the marks that people made on it, `looks` says since when
+    each has looked at it, `withdrawn` are the votes on it that were withdrawn. `met` are the steps of its chain
+    that are met, with their terms and votes, and `opened` is how often it had asked anew when the step opened that
+    is due. `review` is the share of such calls that others are asked about, `watched` the counts that are told what
+    becomes of it. `screened_in` and `renewed_in` are the lines in which it was screened and asked again,
+    `stricter_in` the one in which the newest policy asked about its decision.
     """
 
     id: str
