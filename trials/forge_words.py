@@ -272,7 +272,7 @@ def _signed(packed: dict[str, Any], dice: random.Random) -> None:
     elif way == "null":
         packed["mac"] = None
     elif way in ("theirs", "renamed"):
-        mac = THEIRS.mac("state", *_framed(packed))
+        mac = THEIRS.mac("state", _framed(packed))
         name = packed["mac"].partition(".")[0]
         packed["mac"] = mac if way == "theirs" else f"{name}.{mac.partition('.')[2]}"
 

@@ -12,6 +12,7 @@ from keyturn.agents.limits import UsageLimits
 from keyturn.audit.checker import check
 from keyturn.core.errors import StorageError, UsageLimitExceeded
 from keyturn.core.usage import Price, Usage
+from keyturn.engine.driving.drive import Drive
 from keyturn.realtime import RealtimeRunner
 from keyturn.realtime import model_events as me
 from tests.realtime.attending import OwnModel, Reader, talking_to
@@ -322,7 +323,7 @@ async def test_a_store_that_failed_once_lets_what_runs_out_run_out(monkeypatch: 
     assert ran == []
 
 
-async def test_a_store_that_failed_once_does_not_make_a_session_deaf() -> None:
+async def test_a_store_that_failed_once_does_not_make_a_session_deaf(monkeypatch: pytest.MonkeyPatch) -> None:
     """What an inbox decides is heard after the store could not be read for a moment."""
     journal, model = Failing(), OwnModel()
     async with talking_to(model, support(), journal=journal) as (_session, told):
@@ -330,15 +331,14 @@ async def test_a_store_that_failed_once_does_not_make_a_session_deaf() -> None:
         await told.until("tool_approval_required")
         failed: list[int] = []
 
-        async def heard(place: int) -> bool:
+        async def heard(drive: Drive, place: int) -> bool:
             if not failed:
                 failed.append(place)
                 raise StorageError("the disk is gone")
-            return await hears(place)
+            return await hears(drive, place)
 
-        drive = _session.opened().drive
-        hears = drive.heard
-        drive.heard = heard
+        hears = Drive.heard
+        monkeypatch.setattr(Drive, "heard", heard)
         await until(lambda: journal.watched)
         [row] = await Inbox(journal).list()
         await Inbox(journal).approve(row, by="ann")

@@ -15,7 +15,7 @@ from ...core.codec import Log
 from ...core.durations import milliseconds
 from ...core.errors import KeyturnError, UserError
 from ...core.policy import Approval
-from ...core.run import request_id, undo_until
+from ...core.run import undo_until
 from ...core.states import OVER
 from ...core.strict import parse
 from ...directory.recipients import may_hear
@@ -37,9 +37,9 @@ from ...presenting.asking import (
     votes_of,
 )
 from ...presenting.call_history import edited_in
-from ...presenting.exchange import Exchange, about, exchanges_of
+from ...presenting.exchange import exchanges_of
 from ...presenting.message_context import ADVICE, context_of
-from ...presenting.recorded import Recorded, overrules, recorded
+from ...presenting.recorded import overrules, recorded
 from ...presenting.trail import trail_of
 from ...tools.base import plain_preview
 from ..errors import refused
@@ -50,6 +50,7 @@ from .form import DeciderPage, ReaderPage, form_of
 from .on_call import on_call_words
 from .pages import PageContext, drawn, failure
 from .payload import GUARDED, check_seen, payload_of
+from .threads import answered, thread_of
 
 router = APIRouter(include_in_schema=False)
 _NEWEST = 20
@@ -264,7 +265,7 @@ async def detail_of(at: PageContext, row: RequestRow) -> dict[str, Any]:
     call = log.run.calls.get(row.call)
     until = None if call is None else undo_until(call)
     payload = await asyncio.to_thread(payload_of, shown)
-    thread, people = _thread(log, row.call), still_asked(at.visitor, row, at.now)
+    thread, people = thread_of(log, row.call), still_asked(at.visitor, row, at.now)
     return {
         "row": row,
         "shown": shown,
@@ -283,7 +284,7 @@ async def detail_of(at: PageContext, row: RequestRow) -> dict[str, Any]:
         "missed": row.state == "expire" and may_hear(at.visitor.directory, at.visitor.person, shown, at.now),
         "on_call": on_call_words(at, row),
         "trail": trail,
-        "recorded": _answered(recorded(row, at.visitor.id, trail, at.now, people, until), thread),
+        "recorded": answered(recorded(row, at.visitor.id, trail, at.now, people, until), thread),
         "people": people,
         "granted": row.by == at.visitor.id and _gave_grant(log, row),
         "overrules": overrules(shown),
@@ -303,15 +304,6 @@ async def detail_of(at: PageContext, row: RequestRow) -> dict[str, Any]:
     }
 
 
-def _answered(made: Recorded | None, thread: Sequence[Question]) -> Recorded | None:
-    """Return what is recorded of a question to the agent once that has answered."""
-    last = thread[-1].exchange if thread else None
-    if made is None or last is None or not last.answered_at or thread[-1].before:
-        return made
-    more = "It requested approval again." if last.after else "It did not request approval again."
-    return made._replace(then=f"The agent answered. {more}")
-
-
 def _gave_grant(log: Log, row: RequestRow) -> bool:
     """Return whether the decision of a request created a grant."""
     for step in log.steps:
@@ -319,23 +311,6 @@ def _gave_grant(log: Log, row: RequestRow) -> bool:
         if decided and any(isinstance(event, ev.GrantGiven) for event in step.events):
             return True
     return False
-
-
-class Question(NamedTuple):
-    """Holds a question to the agent, with its answer; `before` and `after` name the requests, "" for the one shown."""
-
-    exchange: Exchange
-    before: str
-    after: str
-
-
-def _thread(log: Log, call: str) -> list[Question]:
-    """Return the questions that led to a request, and the one that was asked about it."""
-    named = {"": "", call: ""}
-    return [
-        Question(each, *(named.get(name, request_id(log.run, name)) for name in (each.before, each.after)))
-        for each in about(exchanges_of(log.steps), call)
-    ]
 
 
 async def _asked_back(at: PageContext) -> list[RequestRow]:
