@@ -13,7 +13,7 @@ from typing import Any
 import pytest
 
 from keyturn import Agent, MCPServerStdio, MCPServerStreamableHttp, Runner, RunResult, UserError
-from keyturn.mcp.schema import WORK, misfit
+from keyturn.support.json_schema import WORK, misfit
 from keyturn.testing import ScriptedModel, approve_all, function_call
 from keyturn.tools.strict_schema import ensure_strict_json_schema
 from tests import forked

@@ -11,8 +11,8 @@ from keyturn.audit.rows import DerivedRows
 from keyturn.audit.run import AuditedRun
 from keyturn.core import commands as cm
 from keyturn.core import events as ev
+from keyturn.core.approval import Approval
 from keyturn.core.people import Decider
-from keyturn.core.policy import Approval
 from keyturn.core.run import call_digest, edit_digest
 from tests.core.samples import Pen, asked, grant, person, reply, tool
 

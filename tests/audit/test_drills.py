@@ -12,7 +12,7 @@ from keyturn.audit.log import read_step
 from keyturn.audit.run import AuditedRun
 from keyturn.core import commands as cm
 from keyturn.core import events as ev
-from keyturn.core.policy import Approval
+from keyturn.core.approval import Approval
 from tests.core.samples import Pen, grant, person, reply, start, tool
 
 CALL = "r/1.0"

@@ -12,9 +12,10 @@ from keyturn.audit.log import end_log, read_step
 from keyturn.audit.run import AuditedRun
 from keyturn.core import commands as cm
 from keyturn.core import events as ev
+from keyturn.core.approval import Approval
 from keyturn.core.codec import Log
 from keyturn.core.errors import Conflict
-from keyturn.core.policy import Approval, Verdict
+from keyturn.core.policy import Verdict
 from keyturn.core.run import call_digest
 from keyturn.engine.states.fork import forked
 from tests.audit.forging import CALL, Steps, decided, on, voted

@@ -13,9 +13,9 @@ from keyturn.audit.log import read_step
 from keyturn.audit.run import AuditedRun
 from keyturn.core import commands as cm
 from keyturn.core import events as ev
+from keyturn.core.approval import Approval
 from keyturn.core.codec import Log
 from keyturn.core.digest import canonical
-from keyturn.core.policy import Approval
 from keyturn.core.preview import Preview
 from keyturn.engine.states.fork import forked
 from tests.audit.forging import (

@@ -11,9 +11,10 @@ from msgspec.structs import replace
 
 from keyturn.core import commands as cm
 from keyturn.core import events as ev
+from keyturn.core.approval import Approval
 from keyturn.core.errors import Conflict, KeyturnError
 from keyturn.core.people import Decider, Proof
-from keyturn.core.policy import Approval, Verdict
+from keyturn.core.policy import Verdict
 from tests.audit.forging import (
     CALL,
     Steps,

@@ -8,7 +8,8 @@ from msgspec.structs import replace
 
 from keyturn.core import commands as cm
 from keyturn.core import events as ev
-from keyturn.core.policy import Approval, Verdict
+from keyturn.core.approval import Approval
+from keyturn.core.policy import Verdict
 from tests.audit.forging import (
     CALL,
     Steps,

@@ -15,7 +15,8 @@ from keyturn.audit.rows import DerivedRows, Fault
 from keyturn.audit.run import AuditedRun
 from keyturn.core import commands as cm
 from keyturn.core import events as ev
-from keyturn.core.policy import Approval, Verdict
+from keyturn.core.approval import Approval
+from keyturn.core.policy import Verdict
 from keyturn.core.preview import Preview, Text
 from keyturn.engine.views.rows import replayed
 from keyturn.journal.rows import Changes, RequestRow

@@ -14,10 +14,10 @@ from typing import Any
 from msgspec.structs import replace
 
 from keyturn.core import events as ev
+from keyturn.core.approval import Approval
 from keyturn.core.digest import canonical, digest
 from keyturn.core.items import Item
 from keyturn.core.people import Decider
-from keyturn.core.policy import Approval
 from keyturn.core.strict import parse
 from keyturn.core.usage import NOTHING
 from tests.core.reference_rules import chain, fits, glass, steps, twofold

@@ -5,7 +5,7 @@ from __future__ import annotations
 from hypothesis import strategies as st
 from msgspec.structs import replace
 
-from keyturn.core.policy import Approval
+from keyturn.core.approval import Approval
 from tests.core.samples import person
 
 CHAINS = [

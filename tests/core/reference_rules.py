@@ -7,9 +7,9 @@ from typing import Any
 
 from msgspec.structs import astuple, replace
 
+from keyturn.core.approval import Approval
 from keyturn.core.digest import same
 from keyturn.core.durations import milliseconds
-from keyturn.core.policy import Approval
 from keyturn.core.usage import Counts
 
 MOST = 2**53

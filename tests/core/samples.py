@@ -10,13 +10,14 @@ from msgspec.structs import replace
 
 from keyturn.core import commands as cm
 from keyturn.core import events as ev
+from keyturn.core.approval import Approval
 from keyturn.core.codec import Log
 from keyturn.core.decide import step
 from keyturn.core.effects import pending
 from keyturn.core.errors import KeyturnError
 from keyturn.core.items import Item
 from keyturn.core.people import Decider
-from keyturn.core.policy import Approval, Verdict
+from keyturn.core.policy import Verdict
 from keyturn.core.run import Call, Frame, Run, call_digest
 from keyturn.core.usage import Counts
 

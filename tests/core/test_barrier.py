@@ -10,10 +10,10 @@ from hypothesis import strategies as st
 
 from keyturn.core import commands as cm
 from keyturn.core import events as ev
+from keyturn.core.approval import Approval
 from keyturn.core.codec import Log
 from keyturn.core.effects import pending, waiting
 from keyturn.core.errors import Conflict
-from keyturn.core.policy import Approval
 from keyturn.core.preview import Preview, Text
 from keyturn.core.usage import NOTHING
 from tests.core.samples import ALLOW, ASK, Pen, everything, reply, result, says, start, tool, user

@@ -12,12 +12,13 @@ from hypothesis import strategies as st
 from keyturn.core import commands as cm
 from keyturn.core import events as ev
 from keyturn.core import upcasts
+from keyturn.core.approval import Approval
 from keyturn.core.codec import Log, decode, encode
 from keyturn.core.decide import step
 from keyturn.core.errors import StateRejected
 from keyturn.core.evolve import fold
 from keyturn.core.people import Decider, Proof, Strength
-from keyturn.core.policy import Approval, Verdict
+from keyturn.core.policy import Verdict
 from keyturn.core.preview import Command, Diff, Json, Preview, Text
 from keyturn.core.records import Gate, Recover, Via, Word
 from keyturn.core.run import new_run

@@ -9,10 +9,10 @@ from msgspec.structs import replace
 from keyturn.core import commands as cm
 from keyturn.core import decide as module
 from keyturn.core import events as ev
+from keyturn.core.approval import Approval
 from keyturn.core.errors import BadJson, Conflict, KeyturnError, ModelBehaviorError, NotPending, UserError
 from keyturn.core.gate.claiming import HoldCall
 from keyturn.core.gate.opening import Still
-from keyturn.core.policy import Approval
 from keyturn.core.usage import NOTHING, Counts
 from tests.core.samples import (
     ALLOW,

@@ -9,11 +9,12 @@ import pytest
 
 from keyturn.core import commands as cm
 from keyturn.core import events as ev
+from keyturn.core.approval import Approval
 from keyturn.core.codec import Log
 from keyturn.core.errors import Conflict, Expired, NotAllowed, NotPending, UserError
 from keyturn.core.gate.opening import OPENING
 from keyturn.core.people import Decider, Proof, barred, decider, plain_text
-from keyturn.core.policy import Approval, Verdict
+from keyturn.core.policy import Verdict
 from keyturn.core.records import Word
 from keyturn.core.states import MOVES, WAITING
 from tests.core.samples import Pen, asked, person, tool

@@ -10,11 +10,12 @@ from hypothesis import strategies as st
 
 from keyturn.core import commands as cm
 from keyturn.core import events as ev
+from keyturn.core.approval import Approval
 from keyturn.core.drill_words import drill_outcome
 from keyturn.core.effects import wakes_at
 from keyturn.core.errors import Conflict, Expired, KeyturnError, NotAllowed
 from keyturn.core.people import Decider
-from keyturn.core.policy import Approval, Verdict
+from keyturn.core.policy import Verdict
 from keyturn.core.request import request_of
 from keyturn.core.run import call_digest
 from tests.core.samples import ALLOW, Pen, grant, person, reply, start, tool, user

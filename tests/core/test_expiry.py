@@ -6,9 +6,9 @@ from typing import Any
 
 from keyturn.core import commands as cm
 from keyturn.core import events as ev
+from keyturn.core.approval import Approval
 from keyturn.core.effects import wakes_at
 from keyturn.core.errors import Conflict, Expired, NotAllowed
-from keyturn.core.policy import Approval
 from tests.core.samples import Pen, asked, everything, grant, person, tool
 
 CALL, HOUR = "r/1.0", 3_600_000

@@ -7,8 +7,8 @@ from collections.abc import Callable
 from msgspec.structs import replace
 
 from keyturn.core import commands as cm
+from keyturn.core.approval import Approval
 from keyturn.core.errors import Conflict
-from keyturn.core.policy import Approval
 from keyturn.core.run import call_digest
 from tests.core.samples import Pen, asked, grant, person, tool, user
 from tests.table import each

@@ -7,9 +7,9 @@ from msgspec.structs import replace
 
 from keyturn.core import commands as cm
 from keyturn.core import events as ev
+from keyturn.core.approval import Approval
 from keyturn.core.errors import BadJson, Conflict, Expired, NotPending, UserError
 from keyturn.core.people import Proof
-from keyturn.core.policy import Approval
 from keyturn.core.run import call_digest
 from tests.core.samples import ALLOW, ASK, DENY, Pen, asked, grant, nested, person, reply, result, start, tool
 from tests.table import each

@@ -11,11 +11,12 @@ from keyturn.audit.log import read_step
 from keyturn.audit.run import AuditedRun
 from keyturn.core import commands as cm
 from keyturn.core import events as ev
+from keyturn.core.approval import Approval
 from keyturn.core.codec import decode, encode
 from keyturn.core.errors import Conflict, KeyturnError, NotAllowed, NotPending, UserError
 from keyturn.core.gate.combined_terms import combined
 from keyturn.core.people import Proof
-from keyturn.core.policy import Approval, Verdict
+from keyturn.core.policy import Verdict
 from keyturn.core.request import request_of
 from keyturn.core.run import call_digest
 from tests.core.samples import Pen, asked, grant, person, tool

@@ -10,10 +10,11 @@ from msgspec.structs import replace
 
 from keyturn.core import commands as cm
 from keyturn.core import events as ev
+from keyturn.core.approval import Approval
 from keyturn.core.errors import Conflict, KeyturnError, NotAllowed, NotPending, UserError
 from keyturn.core.items import Item
 from keyturn.core.people import Proof
-from keyturn.core.policy import Approval, Verdict
+from keyturn.core.policy import Verdict
 from keyturn.core.run import call_digest
 from tests.core.samples import ALLOW, ASK, DENY, PEOPLE, Pen, asked, grant, nested, person, reply, tool
 

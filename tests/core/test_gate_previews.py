@@ -9,8 +9,8 @@ from msgspec.structs import replace
 
 from keyturn.core import commands as cm
 from keyturn.core import events as ev
+from keyturn.core.approval import Approval
 from keyturn.core.errors import BadJson, Conflict
-from keyturn.core.policy import Approval
 from keyturn.core.preview import Preview, Text
 from tests.core.samples import ALLOW, ASK, DENY, Pen, asked, grant, person, tool
 

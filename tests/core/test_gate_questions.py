@@ -11,8 +11,9 @@ from keyturn.audit.log import read_step
 from keyturn.audit.run import AuditedRun
 from keyturn.core import commands as cm
 from keyturn.core import events as ev
+from keyturn.core.approval import Approval
 from keyturn.core.errors import BadJson, Conflict, NotPending
-from keyturn.core.policy import Approval, Verdict
+from keyturn.core.policy import Verdict
 from tests.core.auditor import Auditor
 from tests.core.samples import ALLOW, DENY, Pen, asked, everything, grant, nested, person, tool
 

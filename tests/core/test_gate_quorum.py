@@ -6,8 +6,8 @@ from msgspec.structs import replace
 
 from keyturn.core import commands as cm
 from keyturn.core import events as ev
+from keyturn.core.approval import Approval
 from keyturn.core.errors import NotAllowed
-from keyturn.core.policy import Approval
 from tests.core.samples import Pen, asked, person, tool
 from tests.table import each
 

@@ -11,10 +11,11 @@ from msgspec.structs import replace
 from keyturn.audit.deciders import objection
 from keyturn.audit.voices import heard, one_voice, reads
 from keyturn.core import commands as cm
+from keyturn.core.approval import Approval
 from keyturn.core.errors import NotAllowed
 from keyturn.core.lookalikes import TWINS, looks_as
 from keyturn.core.people import Decider, barred, is_one_of, same_voice, voices
-from keyturn.core.policy import Approval, Share, Verdict
+from keyturn.core.policy import Share, Verdict
 from keyturn.core.run import new_run
 from keyturn.engine.effects.quotas import count_of
 from tests.audit.forging import broken, decided, of, on, voted

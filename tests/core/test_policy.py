@@ -9,9 +9,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from keyturn.core.approval import Approval
 from keyturn.core.durations import milliseconds
 from keyturn.core.errors import UserError
-from keyturn.core.policy import Approval, Verdict
+from keyturn.core.policy import Verdict
 from tests.table import each
 
 

@@ -7,12 +7,13 @@ from typing import Any
 import msgspec
 
 from keyturn.core import commands as cm
+from keyturn.core.approval import Approval
 from keyturn.core.call_ids import call_id, frame_of, is_below, place_of
 from keyturn.core.digest import canonical
 from keyturn.core.empties import owned
 from keyturn.core.encodable import moment
 from keyturn.core.gate.opening import OPENING
-from keyturn.core.policy import Approval, Verdict
+from keyturn.core.policy import Verdict
 from keyturn.core.preview import REDACTED, Json, Preview, Text
 from keyturn.core.request import Request, request_of, waiting_calls
 from keyturn.core.run import call_digest, call_shape, request_id

@@ -12,8 +12,8 @@ from pydantic import BaseModel, TypeAdapter
 from keyturn import Agent, MemoryJournal, Runner, function_tool
 from keyturn.audit.checker import check
 from keyturn.core import commands as cm
+from keyturn.core.approval import Approval
 from keyturn.core.encodable import moment
-from keyturn.core.policy import Approval
 from keyturn.core.request import ASKED, Request, request_of
 from keyturn.journal.rows import RequestRow
 from keyturn.testing import ScriptedModel, function_call

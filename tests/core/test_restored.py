@@ -10,9 +10,10 @@ from typing import Any
 
 from keyturn.core import commands as cm
 from keyturn.core import events as ev
+from keyturn.core.approval import Approval
 from keyturn.core.effects import pending
 from keyturn.core.errors import Conflict
-from keyturn.core.policy import Approval, Verdict
+from keyturn.core.policy import Verdict
 from keyturn.core.preview import Preview, Text
 from keyturn.core.run import RESTORED as STOPPED
 from keyturn.core.states import GROUPS

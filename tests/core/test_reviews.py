@@ -8,10 +8,11 @@ import pytest
 
 from keyturn.core import commands as cm
 from keyturn.core import events as ev
+from keyturn.core.approval import Approval
 from keyturn.core.errors import Conflict, NotAllowed, NotPending, UserError
 from keyturn.core.gate.reviews import drawn, review_digest
 from keyturn.core.people import Decider
-from keyturn.core.policy import Approval, Verdict
+from keyturn.core.policy import Verdict
 from keyturn.core.run import call_digest
 from tests.core.samples import Pen, grant, person, reply, start, tool
 

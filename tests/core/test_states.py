@@ -8,8 +8,8 @@ import pytest
 from msgspec.structs import replace
 
 from keyturn.core import commands as cm
+from keyturn.core.approval import Approval
 from keyturn.core.errors import KeyturnError
-from keyturn.core.policy import Approval
 from keyturn.core.run import Frame
 from keyturn.core.states import (
     FRAME_MOVES,

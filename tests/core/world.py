@@ -14,12 +14,13 @@ from msgspec.structs import replace
 
 from keyturn.core import commands as cm
 from keyturn.core import events as ev
+from keyturn.core.approval import Approval
 from keyturn.core.digest import canonical, digest
 from keyturn.core.effects import pending, sent_along
 from keyturn.core.gate.words import in_two_steps
 from keyturn.core.items import Item
 from keyturn.core.people import Decider, Proof
-from keyturn.core.policy import Approval, Verdict
+from keyturn.core.policy import Verdict
 from keyturn.core.preview import Preview, Text
 from keyturn.core.run import Call, Frame, Run, call_digest, in_chain, terms_now
 from keyturn.core.usage import Counts

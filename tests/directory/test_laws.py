@@ -14,9 +14,9 @@ from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, invariant, rule
 
 from keyturn.audit.directory import faults_of
+from keyturn.core.approval import Approval
 from keyturn.core.errors import KeyturnError
 from keyturn.core.people import Decider, Proof
-from keyturn.core.policy import Approval
 from keyturn.directory import addresses, decide, provisioning
 from keyturn.directory import events as ev
 from keyturn.directory.fold import fold

@@ -11,9 +11,9 @@ import pytest
 from msgspec.structs import replace
 
 from keyturn.core import commands as cm
+from keyturn.core.approval import Approval
 from keyturn.core.errors import KeyturnError
 from keyturn.core.people import Proof
-from keyturn.core.policy import Approval
 from tests.core.samples import Pen, asked, person, tool
 
 HOUR = 3_600_000

@@ -5,7 +5,7 @@ from __future__ import annotations
 import time
 from typing import Any
 
-from keyturn.mcp.schema import misfit
+from keyturn.support.json_schema import misfit
 from tests.table import each
 
 NODE: dict[str, Any] = {"$ref": "#/$defs/node"}

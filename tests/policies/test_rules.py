@@ -10,8 +10,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from keyturn.core.approval import Approval
 from keyturn.core.errors import UserError
-from keyturn.core.policy import Approval, CallView, Verdict
+from keyturn.core.policy import CallView, Verdict
 from keyturn.core.predicates.predicate import holds
 from keyturn.policies.base import PolicyLike
 from keyturn.policies.rules import SHADOWS, Policy, Rule, allow, ask, deny

@@ -7,7 +7,7 @@ from typing import Annotated, Any
 from keyturn import Agent, App, Grant, MemoryJournal, Policy, Secret, function_tool
 from keyturn.channels import ChannelPlan, Recipient
 from keyturn.channels.base import Channel, ChannelRefused, Message
-from keyturn.core.policy import Approval
+from keyturn.core.approval import Approval
 from keyturn.core.predicates.predicate import Where
 from keyturn.models.scripted.model import ScriptedModel, assistant_message, function_call
 from keyturn.policies.limits import Budget, Calls

@@ -12,8 +12,8 @@ import pytest
 from pydantic import BaseModel
 
 from keyturn.agents.context import RunContextWrapper, ToolContext
+from keyturn.core.approval import Approval
 from keyturn.core.errors import ToolTimeoutError, UserError
-from keyturn.core.policy import Approval
 from keyturn.core.preview import Command, Json, Preview, Text
 from keyturn.decorators import tool as tool_decorator
 from keyturn.support.user_code import RaisedByUser

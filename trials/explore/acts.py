@@ -15,9 +15,10 @@ from msgspec.structs import replace
 
 from keyturn.core import commands as cm
 from keyturn.core import events as ev
+from keyturn.core.approval import Approval
 from keyturn.core.gate.reviews import review_digest
 from keyturn.core.people import Decider
-from keyturn.core.policy import Approval, Verdict
+from keyturn.core.policy import Verdict
 from keyturn.core.states import WAITING
 from keyturn.core.usage import NOTHING
 

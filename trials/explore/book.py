@@ -9,7 +9,7 @@ from typing import Any, Literal
 
 import msgspec
 
-from keyturn.core.policy import Approval
+from keyturn.core.approval import Approval
 
 Place = Literal["new", "asked", "ready", "started", "doubt", "question", "dead", "done"]
 WAITS = ("asked", "doubt", "question")

@@ -13,7 +13,7 @@ from typing import Any
 
 import msgspec
 
-from keyturn.core.policy import Approval
+from keyturn.core.approval import Approval
 from keyturn.core.run import Call, Frame, Run, undo_until
 from keyturn.core.states import READY, SETTLED
 

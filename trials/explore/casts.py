@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from keyturn.core.policy import ALLOW, Approval, Verdict
+from keyturn.core.approval import Approval
+from keyturn.core.policy import ALLOW, Verdict
 
 from .acts import (
     CALL,

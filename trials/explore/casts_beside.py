@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from keyturn.core.policy import ALLOW, Approval, Verdict
+from keyturn.core.approval import Approval
+from keyturn.core.policy import ALLOW, Verdict
 
 from .acts import (
     CALL,

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
-from keyturn.core.policy import Approval
+from keyturn.core.approval import Approval
 
 from .book import Told, Word, need
 from .people import FACTS

@@ -12,7 +12,7 @@ from typing import Any, NamedTuple
 from msgspec.structs import replace
 
 from keyturn.core import events as ev
-from keyturn.core.policy import Approval
+from keyturn.core.approval import Approval
 
 from .book import WAITS, Book, Place, Review, Standing, Told, Word, changed, need
 from .law import ends_at, enough, fresh, glassed, judge, may, restricts, sure

@@ -7,13 +7,11 @@ from __future__ import annotations
 
 from collections.abc import Generator
 from contextlib import contextmanager
-from datetime import datetime
 from random import Random
 from typing import Any
 
 from keyturn.asks import service as asks
 from keyturn.channels import dispatcher
-from keyturn.core.encodable import moment
 from keyturn.core.seal import Ring
 from keyturn.directory import book, people
 from keyturn.engine import worker
@@ -49,14 +47,6 @@ class _Time:
         return Made.loop.now
 
 
-class _Date:
-    """`datetime`, as far as the engine asks it."""
-
-    @staticmethod
-    def now(_zone: Any) -> datetime:
-        return moment(_Time.time_ns() // 1_000_000)
-
-
 class _Secrets:
     """`secrets`, as far as the engine asks it."""
 
@@ -76,7 +66,6 @@ def made_world() -> Generator[None]:
     places: list[tuple[Any, str, Any]] = [
         (open_run, "time", _Time),
         (asks, "time", _Time),
-        (asks, "datetime", _Date),
         (new_ids, "secrets", _Secrets),
         (open_run, "_PROCESS_SECRET", b"simulated" * 3),
         (memory, "_RING", Ring([b"simulated" * 3])),

@@ -10,7 +10,7 @@ from collections.abc import Callable, Iterator
 from typing import Any
 
 from keyturn.core import events as ev
-from keyturn.core.policy import Approval
+from keyturn.core.approval import Approval
 from keyturn.core.strict import parse
 
 from . import claims

@@ -6,7 +6,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from keyturn.core import events as ev
-from keyturn.core.policy import Approval
+from keyturn.core.approval import Approval
 
 
 @dataclass

@@ -15,8 +15,8 @@ from ..core.errors import BadJson, UserError
 from ..core.items import Item
 from ..core.preview import Preview
 from ..core.strict import parse
-from ..mcp.schema import misfit
 from ..models.base import Model, ModelResponse
+from ..support.json_schema import misfit
 from ..tools.base import InvalidArguments, Prepared, Tool, ToolProblem, redacts
 from .ask import AskedBy
 from .shown import preview_of, source_of

@@ -9,11 +9,11 @@ from typing import Any, Literal, cast
 
 import msgspec
 
+from ..core.approval import Approval
 from ..core.digest import canonical
 from ..core.errors import BadJson, UserError
 from ..core.immutable import immutable
 from ..core.people import plain_text
-from ..core.policy import Approval
 from ..core.strict import parse
 
 Status = Literal[

@@ -11,7 +11,6 @@ import contextlib
 import math
 import time
 from collections.abc import Awaitable, Callable
-from datetime import UTC, datetime
 from typing import Any, Protocol, get_args
 
 from msgspec.structs import replace
@@ -120,9 +119,15 @@ class AskService:
             if left <= 0:
                 break
             with contextlib.suppress(TimeoutError):
-                async with asyncio.timeout(min(left, undo_left(state))):
+                async with asyncio.timeout(min(left, await self.undo_left(state))):
                     await self._changed(id, account, state)
         return state
+
+    async def undo_left(self, state: AskState) -> float:
+        """Return after how many seconds an approval cannot be undone any more by the journal's time, if it can be."""
+        if state.undo_until is None:
+            return math.inf
+        return max((state.undo_until - moment(await self._journal.now())).total_seconds(), _PAUSE)
 
     async def _changed(self, id: str, account: str, before: AskState) -> None:
         """Wait until a request is not pending any more, or is so for another time."""
@@ -238,17 +243,6 @@ def is_as_before(before: AskState, now: AskState) -> bool:
     True
     """
     return now.status == "pending" and now.undo_until == before.undo_until
-
-
-def undo_left(state: AskState) -> float:
-    """Return after how many seconds an approval cannot be undone any more, at most; infinite for none.
-
-    >>> undo_left(AskState(id="5e1f", key="order-7", tool="refund", status="pending"))
-    inf
-    """
-    if state.undo_until is None:
-        return math.inf
-    return max((state.undo_until - datetime.now(UTC)).total_seconds(), _PAUSE)
 
 
 class _Held(Exception):

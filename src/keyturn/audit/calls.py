@@ -15,8 +15,8 @@ from typing import Any
 from msgspec.structs import replace
 
 from ..core import events as ev
+from ..core.approval import Approval
 from ..core.items import Item
-from ..core.policy import Approval
 from ..core.preview import Preview
 
 WAITING = ("asked", "doubt", "asking")

@@ -11,8 +11,8 @@ from typing import Any
 from msgspec.structs import asdict, replace
 
 from ..core import events as ev
+from ..core.approval import Approval
 from ..core.people import Decider, Proof
-from ..core.policy import Approval
 from .calls import canonical_text
 from .voices import heard, reads
 

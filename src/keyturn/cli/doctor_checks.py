@@ -15,9 +15,9 @@ from pathlib import Path
 from typing import Any, Literal, NamedTuple
 
 from ..application.app import App
+from ..core.approval import Approval
 from ..core.errors import KeyturnError
 from ..core.people import Decider, barred
-from ..core.policy import Approval
 from ..core.request import Request
 from ..directory.people import People
 from ..directory.signed import trusted_keys

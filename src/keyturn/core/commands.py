@@ -9,11 +9,12 @@ from typing import Any
 
 import msgspec
 
+from .approval import Approval
 from .beside_events import Mark, ReviewWord
 from .events import Decision, GrantTerms, Guarded, Proposal, Report, Wants, Watch
 from .items import Item
 from .people import Decider, Proof
-from .policy import Approval, Verdict
+from .policy import Verdict
 from .preview import Preview
 from .usage import Counts
 

@@ -11,6 +11,7 @@ from typing import Any, Literal
 
 import msgspec
 
+from .approval import Approval
 from .beside_events import ApprovalWithdrawn as ApprovalWithdrawn
 from .beside_events import CallHeld as CallHeld
 from .beside_events import CallLooked as CallLooked
@@ -22,7 +23,7 @@ from .beside_events import VoteWithdrawn as VoteWithdrawn
 from .call_ids import ROOT as ROOT
 from .items import Item
 from .people import Decider
-from .policy import Action, Approval, Verdict
+from .policy import Action, Verdict
 from .preview import Preview
 from .records import Decision as Decision
 from .records import GrantTerms as GrantTerms
@@ -178,10 +179,9 @@ class CallDecided(Event, frozen=True):
 
 
 class CallAskedAgain(Event, frozen=True):
-    """A request started anew, and earlier votes on it count no more.
+    """A request started anew, for the reason that `why` names: earlier votes on it no longer apply.
 
-    Its time ran out, its store was restored, its run is a fork, the policy asks for more, or another step of its chain
-    is due; `terms` are the others that hold from now on, `nonce` is the restore's, by which this asking is another.
+    `terms` are those that apply from now on, where they are others; `nonce` is that of the restore that asked anew.
     """
 
     call: str

@@ -255,8 +255,3 @@ def _wrong_part(part: object) -> str | None:
     said = cast("Mapping[str, Any]", part)
     wrong = [name for name in ("text", "refusal") if not isinstance(said.get(name), _TEXT)]
     return f"is a message with a part whose {wrong[0]!r} is no text" if wrong else None
-
-
-# What is empty ------------------------------------------------------------------------------------------------------
-
-# Most members of most runs stay empty: they share one dict and one list, and whoever changes one takes their own first.

@@ -10,11 +10,12 @@ from typing import Any
 from msgspec.structs import replace
 
 from . import events as ev
+from .approval import Approval
 from .call_ids import call_id, is_below
 from .counted import CountedCall
 from .empties import NONE, owned
 from .items import Item, own_copy
-from .policy import Approval, Trouble
+from .policy import Trouble
 from .preview import Preview
 from .quota import owe, tell_of
 from .run import Call, Frame, Run, stated_terms

@@ -12,10 +12,10 @@ from typing import Any, Literal, cast, get_args
 import msgspec
 from msgspec.structs import force_setattr
 
+from .approval import Approval
 from .errors import NotAllowed, UserError
 from .immutable import immutable
 from .lookalikes import looks_as
-from .policy import Approval
 
 Strength = Literal["claimed", "authenticated", "signed"]
 

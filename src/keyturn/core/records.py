@@ -7,9 +7,10 @@ from typing import Any, Literal
 import msgspec
 from msgspec.structs import force_setattr
 
+from .approval import Approval
 from .items import Item
 from .people import Decider, Proof
-from .policy import Approval, Trouble
+from .policy import Trouble
 from .preview import Preview
 
 Gate = Literal["", "allow", "ask"]

@@ -24,7 +24,19 @@ from .items import own_copy
 from .preview import REDACTED, Json, Preview, redact
 from .records import Decision, Word
 from .request_votes import Look, Mark, MetStep, Vote
-from .run import Call, Kind, Review, Run, allowed_by, call_digest, call_shape, confirmed, in_chain, request_id
+from .run import (
+    Call,
+    Kind,
+    Review,
+    Run,
+    allowed_by,
+    call_digest,
+    call_shape,
+    confirmed,
+    has_next_step,
+    in_chain,
+    request_id,
+)
 from .strict import parse
 from .values import as_list, as_object
 
@@ -183,7 +195,7 @@ def request_of(run: Run, call: Call) -> Request:
         confirmed=None if call.confirmed is None else _vote(call, call.confirmed.by or "", call.confirmed),
         looked=tuple([Look(by, moment(at)) for by, at in call.looks.items()]),
         withdrawn=tuple([_vote(call, made.by or "", made) for made in call.withdrawn]),
-        **(_in_chain(call) if call.met or (call.terms is not None and call.terms.then is not None) else {}),
+        **(_steps_of(call) if in_chain(call) else {}),
     )
 
 
@@ -229,7 +241,7 @@ def waiting_calls(run: Run) -> list[Call]:
     return sorted(run.groups["wait"].values(), key=lambda call: place_of(call.id))
 
 
-def _in_chain(call: Call) -> dict[str, Any]:
+def _steps_of(call: Call) -> dict[str, Any]:
     """Return which step of an approval chain is due, how those before it were met, and who voted in them."""
     said = [(step, [(vote.by or "", vote) for vote in step.votes]) for step in call.met]
     met = [MetStep(step.terms.alone, tuple(_vote(call, by, vote) for by, vote in votes)) for step, votes in said]
@@ -254,8 +266,7 @@ def _verdicts(run: Run, call: Call) -> tuple[Word, ...]:
     chain = in_chain(call)
     if call.state != "asked" or not (made.fixed or made.elsewhere or chain):
         return words
-    early = chain and call.terms is not None and call.terms.then is not None
-    without = {"edit": made.fixed or chain, "answer": made.elsewhere or early}
+    without = {"edit": made.fixed or chain, "answer": made.elsewhere or has_next_step(call)}
     return tuple(word for word in words if not without.get(word, False))
 
 

@@ -14,6 +14,7 @@ import msgspec
 from msgspec.structs import replace
 
 from . import events as ev
+from .approval import Approval
 from .beside_events import ReviewWhy
 from .call_ids import is_below
 from .counted import CountedCall, OwedReturn, QuotaUse
@@ -21,7 +22,6 @@ from .digest import bound_words, canonical, keyed_digest
 from .empties import NONE, NOTHING_YET
 from .items import Item
 from .people import Decider
-from .policy import Approval
 from .preview import Preview
 from .records import StepMet
 from .states import FRAME_MOVES, RUN_MOVES, Phase, State, Status
@@ -366,8 +366,12 @@ def stated_terms(call: Call) -> Approval | None:
 
 def in_chain(call: Call) -> bool:
     """Return whether a request is one of several steps, of which one is due."""
-    more = call.met != () or (call.terms is not None and call.terms.then is not None)
-    return call.state in ("asked", "in_doubt") and more
+    return call.state in ("asked", "in_doubt") and (bool(call.met) or has_next_step(call))
+
+
+def has_next_step(call: Call) -> bool:
+    """Return whether another step of its chain follows the one that is due."""
+    return call.terms is not None and call.terms.then is not None
 
 
 def allowed_by(call: Call) -> ev.Decision | None:

@@ -9,8 +9,9 @@ from __future__ import annotations
 from collections.abc import Awaitable, Callable, Iterable, Mapping
 from typing import Any, cast
 
+from ..core.approval import Approval
 from ..core.errors import UserError
-from ..core.policy import Approval, CallView, Verdict
+from ..core.policy import CallView, Verdict
 from ..support.user_code import answer_of
 
 InterruptRule = bool | Callable[[Any, Any, str], bool | Awaitable[bool]] | Approval

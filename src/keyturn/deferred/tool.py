@@ -12,9 +12,9 @@ from dataclasses import is_dataclass
 from typing import Any, cast
 
 from ..agents.output import dump
+from ..core.approval import Approval
 from ..core.errors import UserError
 from ..core.items import Item
-from ..core.policy import Approval
 from ..tools.base import ProviderTool, ToolLike
 from ..tools.base import Tool as AnyTool
 from ..tools.context import RunContextWrapper, ToolContext

@@ -14,10 +14,10 @@ from zoneinfo import ZoneInfo
 
 import msgspec
 
+from ..core.approval import Approval
 from ..core.durations import milliseconds
 from ..core.encodable import moment
 from ..core.errors import UserError
-from ..core.policy import Approval
 from ..support.zones import named_zone
 
 #: The setting of a directory that holds the schedules, by role.

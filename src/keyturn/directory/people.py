@@ -14,11 +14,11 @@ from collections.abc import Iterable, Iterator, Sequence
 from copy import copy
 from typing import Any, Self
 
+from ..core.approval import Approval
 from ..core.digest import digest
 from ..core.durations import milliseconds
 from ..core.errors import NotAllowed
 from ..core.people import Decider, Proof, ProofRefused, Strength, plain_text
-from ..core.policy import Approval
 from ..core.records import Decision
 from ..core.run import Call, Run
 from ..core.seal import Ring

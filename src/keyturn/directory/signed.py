@@ -11,12 +11,12 @@ from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 
 from msgspec.structs import replace
 
+from ..core.approval import Approval
 from ..core.challenge import decision_challenge, key_challenge
 from ..core.digest import same
 from ..core.errors import BadJson, UserError
 from ..core.gate.combined_terms import escalated_from
 from ..core.people import Decider, Proof, ProofRefused, barred, voices
-from ..core.policy import Approval
 from ..core.records import Decision
 from ..core.run import Call, Run, allowed_by, call_digest, request_id
 from ..proofs import verify

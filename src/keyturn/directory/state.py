@@ -11,9 +11,9 @@ from typing import Any, NamedTuple
 
 import msgspec
 
+from ..core.approval import Approval
 from ..core.errors import Conflict
 from ..core.people import Decider, Proof, Strength, barred
-from ..core.policy import Approval
 from . import events as ev
 from .bounds import Pace
 

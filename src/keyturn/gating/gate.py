@@ -8,7 +8,7 @@ from typing import Any, ParamSpec, TypeVar, overload
 
 from msgspec.structs import replace
 
-from ..core.policy import Approval
+from ..core.approval import Approval
 from .context import GatedRun, entered
 from .door import Door
 from .gated_function import GatedFunction, Options

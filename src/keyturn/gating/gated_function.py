@@ -16,10 +16,10 @@ from typing import Any, Generic, ParamSpec, TypeVar, cast
 import msgspec
 
 from ..asks.ask import Ask, AskState, Outcome
+from ..core.approval import Approval
 from ..core.digest import digest
 from ..core.encodable import Encodable
 from ..core.errors import Conflict, UserError
-from ..core.policy import Approval
 from ..engine.run.new_ids import new_id
 from ..support.user_code import class_name
 from ..tools.base import InvalidArguments

@@ -24,6 +24,7 @@ from ..agents.limits import DEFAULT_MAX_TURNS
 from ..agents.settings import RunConfig
 from ..core import commands as cm
 from ..core import events as ev
+from ..core.approval import Approval
 from ..core.call_ids import ROOT
 from ..core.codec import Log
 from ..core.decide import step
@@ -32,7 +33,7 @@ from ..core.durations import milliseconds
 from ..core.errors import StorageError, UserError
 from ..core.immutable import immutable
 from ..core.items import Item
-from ..core.policy import Approval, Verdict
+from ..core.policy import Verdict
 from ..core.preview import Preview
 from ..core.seal import Keys
 from ..core.settable import Sealed

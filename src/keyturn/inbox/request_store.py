@@ -10,12 +10,12 @@ import msgspec
 from ..agents.agent import Agent
 from ..core import commands as cm
 from ..core import events as ev
+from ..core.approval import Approval
 from ..core.codec import Log
 from ..core.errors import Conflict, NotAllowed, NotPending, RunMissing, UserError
 from ..core.gate.reviews import reviewed_call
 from ..core.gate.words import decided_before, in_two_steps
 from ..core.people import Decider, Strength
-from ..core.policy import Approval
 from ..core.preview import Preview
 from ..core.request import Request, request_of, review_of
 from ..core.run import Call, Run, confirmed, request_id, terms_now

@@ -8,9 +8,9 @@ from __future__ import annotations
 from collections.abc import Awaitable, Callable, Sequence
 from typing import Any, LiteralString, Unpack
 
+from ..core.approval import Approval
 from ..core.errors import BadJson, KeyturnError
 from ..core.people import Proof
-from ..core.policy import Approval
 from ..inbox.naming import Outcome
 from ..inbox.personal import SIGNABLE, Details, Marking, Verdict, signed_of
 from ..journal.rows import RequestRow

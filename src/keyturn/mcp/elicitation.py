@@ -8,10 +8,10 @@ from __future__ import annotations
 from collections.abc import Coroutine, Mapping
 from typing import Any, cast
 
+from ..support.json_schema import misfit
 from .base import ToolReply
 from .bounds import WORDS_BYTES, size_of
 from .calls import CallRefused, InputRequired, Lost, Parked
-from .schema import misfit
 
 ONLY = "elicitation"
 _METHOD = "elicitation/create"

@@ -25,6 +25,7 @@ from ..core.lookalikes import in_ascii
 from ..core.preview import Block, Diff, Json, Preview, Text, redact
 from ..core.settable import ELSEWHERE, Rule, refused
 from ..core.strict import JsonValue, parse
+from ..support.json_schema import misfit
 from ..support.user_code import answer_of
 from ..tools.base import (
     TOOL_RULES,
@@ -43,7 +44,6 @@ from ..tools.strict_schema import ensure_strict_json_schema
 from .base import MCPServerError, RemoteCall, RemoteTool, ToolReply
 from .options import UNSET, Settings
 from .results import value_of
-from .schema import misfit
 
 _KEY = "keyturn/idempotency-key"
 _LONGEST = 64

@@ -13,11 +13,12 @@ from typing import Any, TypedDict, Unpack, cast
 
 import msgspec
 
+from ..core.approval import Approval
 from ..core.digest import digest
 from ..core.errors import UserError
 from ..core.immutable import immutable
 from ..core.items import own_copy
-from ..core.policy import BY_BREAKER, Action, Approval, CallView, Verdict
+from ..core.policy import BY_BREAKER, Action, CallView, Verdict
 from ..core.predicates.predicate import Finding, Truth, Where, check_where, evaluate, findings
 from ..support.user_code import class_name, run_callback
 from .breaker import Breaker

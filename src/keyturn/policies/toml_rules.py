@@ -16,8 +16,9 @@ from typing import Any, NamedTuple, TypeVar, cast
 
 import msgspec
 
+from ..core.approval import Approval
 from ..core.errors import UserError
-from ..core.policy import Action, Approval, Verdict
+from ..core.policy import Action, Verdict
 from ..core.predicates.predicate import check_where
 from . import presets
 from .breaker import Breaker

@@ -9,10 +9,10 @@ from collections.abc import Iterator
 from datetime import UTC, tzinfo
 from typing import Any, Literal, NamedTuple, cast
 
+from ..core.approval import Approval
 from ..core.errors import Conflict, KeyturnError
 from ..core.gate.reviews import kept_from_review
 from ..core.people import Decider, barred, kept_out
-from ..core.policy import Approval
 from ..core.preview import Text
 from ..core.request import Request, Vote
 from ..journal.rows import RequestRow
@@ -212,14 +212,14 @@ def standing(row: RequestRow, who: Decider, *, may: bool) -> Standing:
     voted = next((vote.verdict for vote in shown.votes if vote.by in (who.id, who.acting_for)), "")
     behind = None if shown.terms is None or shown.terms.break_glass is None else shown.terms.behind_glass()
     glass = behind is not None and bool(why) and not barred(behind.unsigned, who, shown.requester)
+    own = own_vote(shown, who.id) is not None
     if why:
         out = _voted_earlier(shown, who) or kept_out(shown.terms, who, shown.requester)
         signs = glass and behind is not None and behind.needs_proof
-        own = has_vote(shown, who.id)
         cannot = _opens_later(shown, who) or f"You cannot decide it: {out or why}."
         return Standing((), cannot, voted, glass, signs, own)
     signs = terms is not None and terms.needs_proof
-    return Standing(tuple(shown.verdicts), voted=voted, glass=False, signs=signs, withdraws=has_vote(shown, who.id))
+    return Standing(tuple(shown.verdicts), voted=voted, glass=False, signs=signs, withdraws=own)
 
 
 def _voted_earlier(shown: Request, who: Decider) -> str:
@@ -241,9 +241,9 @@ def said_so_far(shown: Request) -> list[Vote]:
     return [*(vote for step in shown.met for vote in step.votes), *sure, *shown.votes]
 
 
-def has_vote(shown: Request, person: str) -> bool:
-    """Return whether somebody has a vote on an open request that they can withdraw, or confirmed it."""
-    return any(vote.by == person for vote in said_so_far(shown))
+def own_vote(shown: Request, person: str) -> Vote | None:
+    """Return the newest vote of a person on an open request, or their confirmation of it: they can withdraw it."""
+    return next((vote for vote in reversed(said_so_far(shown)) if vote.by == person), None)
 
 
 class Looking(NamedTuple):

@@ -11,9 +11,9 @@ from collections.abc import Collection, Iterable
 from typing import Any, NamedTuple
 
 from ..core import events as ev
+from ..core.approval import Approval
 from ..core.call_ids import call_id
 from ..core.errors import BadJson
-from ..core.policy import Approval
 from ..core.preview import redact
 from ..core.strict import parse
 from ..render.verdicts import vote_words

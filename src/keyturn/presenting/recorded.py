@@ -5,13 +5,13 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from typing import Literal, NamedTuple
 
-from ..core.policy import Approval
+from ..core.approval import Approval
 from ..core.request import Request, Vote
 from ..journal.rows import RequestRow
 from ..render.escape import quote
 from ..render.plural import plural
 from ..render.verdicts import STATES
-from .asking import approvals, said_so_far, step_words
+from .asking import approvals, own_vote, step_words
 from .clock import span
 from .terms import people_of
 from .trail import TrailMark
@@ -96,11 +96,6 @@ def _withdrawn(request: Request, person: str, trail: Sequence[TrailMark], people
     if own[0].word.startswith("vote"):
         return Recorded("You withdrew your vote.", still_needed(request, people))
     return Recorded("You withdrew the approval.", "The call did not run, and is pending approval again.")
-
-
-def own_vote(request: Request, person: str) -> Vote | None:
-    """Return the vote of a person on a request, or their confirmation of it."""
-    return next((vote for vote in reversed(said_so_far(request)) if vote.by == person), None)
 
 
 def _voted(request: Request, own: Vote, people: Sequence[str]) -> Recorded:

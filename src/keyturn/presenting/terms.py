@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Literal, NamedTuple
 
+from ..core.approval import Approval
 from ..core.durations import milliseconds
-from ..core.policy import Approval
 from ..render.escape import quote
 from .clock import span
 

@@ -13,9 +13,9 @@ import time
 from collections.abc import Sequence
 
 from ..application.app import App
+from ..core.approval import Approval
 from ..core.errors import NotAllowed, NotPending, RunMissing
 from ..core.people import Decider, kept_out
-from ..core.policy import Approval
 from ..core.request import Request
 from ..directory.read_lines import How
 from ..directory.settings import OWN, VISIBLE

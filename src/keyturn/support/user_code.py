@@ -106,12 +106,12 @@ contained = Contained()
 class raised_by(Contained):  # noqa: N801  # it reads as the function that it was
     """Calls user code, and raises every exception of it as one of ours that names the source.
 
-    >>> with raised_by("on_start of the hooks"):
-    ...     raise LookupError("gone")
-    Traceback (most recent call last):
-    ...
-    LookupError: gone
-    raised by on_start of the hooks
+    >>> try:
+    ...     with raised_by("on_start of the hooks"):
+    ...         raise LookupError("gone")
+    ... except LookupError as error:
+    ...     print(error, error.__notes__)
+    gone ['raised by on_start of the hooks']
     """
 
     __slots__ = ("_source",)

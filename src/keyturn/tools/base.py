@@ -15,12 +15,12 @@ from typing import Any, ClassVar
 
 import msgspec
 
+from ..core.approval import Approval
 from ..core.digest import canonical, digest
 from ..core.errors import ModelBehaviorError, UserError
 from ..core.immutable import immutable
 from ..core.items import Item, own_copy
 from ..core.nested_agent import NestedAgent
-from ..core.policy import Approval
 from ..core.preview import Preview, plain_preview
 from ..core.preview import not_blank as not_blank
 from ..core.preview import redacts as redacts

@@ -9,10 +9,10 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from typing import Any, ClassVar, cast
 
+from ..core.approval import Approval
 from ..core.digest import canonical
 from ..core.errors import BadJson, UserError
 from ..core.items import Item, own_copy
-from ..core.policy import Approval
 from ..core.preview import Command, Preview, Text
 from ..core.settable import TEXT, Rules, must
 from ..support.user_code import answer_of

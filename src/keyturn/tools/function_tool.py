@@ -9,9 +9,9 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from typing import Any, ClassVar, cast
 
+from ..core.approval import Approval
 from ..core.errors import ToolTimeoutError, UserError
 from ..core.items import Item, own_copy
-from ..core.policy import Approval
 from ..core.preview import Command, Diff, Json, Preview, Text, redact
 from ..support.user_code import answer_of, class_name, run_callback
 from .base import NeedsApproval, OutcomeUnknown, Prepared, Tool, ToolProblem, redacts

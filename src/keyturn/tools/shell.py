@@ -9,10 +9,10 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from typing import Any, ClassVar, cast
 
+from ..core.approval import Approval
 from ..core.digest import canonical
 from ..core.errors import UserError
 from ..core.items import Item, own_copy
-from ..core.policy import Approval
 from ..core.preview import Preview
 from ..core.settable import TEXT, Rule, fixed, made_by, own_of, refusal
 from .base import TOOL_RULES, InvalidArguments, NeedsApproval, Prepared, Tool

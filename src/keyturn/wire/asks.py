@@ -7,7 +7,7 @@ from typing import Annotated, Any
 import msgspec
 
 from ..asks.ask import Ask, Outcome
-from ..core.policy import Approval
+from ..core.approval import Approval
 from .bodies import Digest, Id, Length, Line, Note, Said
 
 _Names = Annotated[tuple[Line, ...], msgspec.Meta(max_length=100)]

@@ -7,9 +7,12 @@ from typing import Any
 
 import httpx2
 
-from keyturn import Agent, App, Approval, MemoryJournal, function_tool
+from keyturn import Agent, App, Approval, MemoryJournal, ToolContext, function_tool
+from keyturn.audit.checker import check
+from keyturn.directory.login import Login
 from keyturn.directory.recipients import DirectoryRecipients
 from keyturn.models.scripted.model import ScriptedModel, function_call
+from keyturn.tools.base import NeedsInput
 from tests.server.office import opened, peopled
 from tests.server.web.test_moment_of_decision import button, words
 from tests.server.web.visiting import Visiting
@@ -108,3 +111,29 @@ async def test_a_chain_is_decided_over_http_and_the_audit_names_each_step() -> N
         page = words(await Visiting(app, session).see(f"/runs/{run}"))
         assert re.search(r"approved step 1 of 2.*step 2 of 2", page)
         assert (await app.audit.verify()).faults == []
+
+
+async def test_what_a_tool_asks_after_its_chain_is_no_step_of_it_and_the_record_agrees() -> None:
+    """Its request has no steps any more, and who voted in them may answer it where its terms let them."""
+
+    @function_tool(approval=Approval(steps=[Approval(role="ops"), Approval(role="finance")]))
+    def wire(context: ToolContext[Any], to: str) -> Any:
+        """Wire money."""
+        return "wired" if context.resumed else NeedsInput({"question": "From which account?"})
+
+    model = ScriptedModel([function_call("wire", {"to": "ann"}), "ok"])
+    app = App([Agent("bank", model=model, tools=[wire])], MemoryJournal())
+    await peopled(app)
+    async with app:
+        name = (await opened(app))["bank"]
+        for person in ("ada", "ben"):
+            await app.inbox.approve(await app.inbox.get(name), by=Login(person))
+        run = (await app.inbox.get(name)).run
+        await app.wait(run, 20)
+        [asked] = await app.inbox.list()
+        shown = asked.request
+        assert (asked.kind, shown.step, shown.steps, shown.met, shown.not_for) == ("external", 0, 0, (), ())
+        assert (await check(app.journal)).ok
+        await app.inbox.answer(asked, "main", by=Login("ben"))
+        await app.result(run, 20)
+        assert (await check(app.journal)).ok

@@ -12,7 +12,7 @@ import pytest
 from keyturn import Agent, App, Grant, MemoryJournal, Policy, function_tool
 from keyturn.channels import ChannelPlan, Recipient
 from keyturn.channels.base import Channel, ChannelRefused, Message
-from keyturn.core.policy import Approval
+from keyturn.core.approval import Approval
 from keyturn.journal.rows import DeliveryQuery
 from keyturn.models.scripted.model import ScriptedModel, assistant_message, function_call
 from keyturn.policies.rules import ask, deny

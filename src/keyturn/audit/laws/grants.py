@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from ...core import events as ev
-from ...core.policy import Approval
+from ...core.approval import Approval
 from ...core.predicates.predicate import holds, may_hold
 from ..calls import AuditedCall, Broken, need, value_of
 from ..deciders import chain_of, objection, of_step, outside, quorum, two_steps

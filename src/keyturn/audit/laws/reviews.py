@@ -9,8 +9,8 @@ from copy import copy
 from hashlib import blake2b, sha256
 
 from ...core import events as ev
+from ...core.approval import Approval
 from ...core.people import Decider
-from ...core.policy import Approval
 from ..calls import AuditedCall, Broken, canonical_text, need
 from ..deciders import listed, same_person
 from ..run import AuditedReview, AuditedRun

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from ...core import events as ev
-from ...core.policy import Approval
+from ...core.approval import Approval
 from ...core.records import BY_GRANT
 from ..calls import WAITING, AuditedCall, need
 from ..deciders import is_escalation, of_step, two_steps
@@ -85,9 +85,7 @@ def check_expiry(audited: AuditedRun, call: AuditedCall) -> None:
     """Check that a request runs out in its time, and only where nobody is to be asked once more."""
     need(ran_out(audited, call), "I6", f"call {call.id} expired before its time")
     terms = call.terms or Approval()
-    more = terms.on_expiry == "escalate" or (
-        terms.on_expiry == "ask_again" and call.asks - call.opened + 1 < terms.max_asks
-    )
+    more = terms.on_expiry == "escalate" or _once_more(call, terms)
     need(not more, "I6", f"call {call.id} expired where its terms say that somebody is asked once more")
 
 

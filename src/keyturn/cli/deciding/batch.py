@@ -14,10 +14,10 @@ from hashlib import sha256
 from typing import Any, LiteralString
 
 from ...console.screen import Terminal
+from ...core.approval import Approval
 from ...core.digest import canonical
 from ...core.drill_words import drill_outcome
 from ...core.errors import Conflict, NotPending, UserError
-from ...core.policy import Approval
 from ...inbox.naming import Outcome
 from ...inbox.personal import Details, PersonalInbox
 from ...journal.rows import RequestRow

@@ -11,9 +11,9 @@ from collections.abc import Sequence
 from typing import Any, LiteralString, NamedTuple, cast
 
 from ...console.screen import Terminal
+from ...core.approval import Approval
 from ...core.drill_words import drill_outcome
 from ...core.errors import Conflict, UserError
-from ...core.policy import Approval
 from ...inbox.personal import Details, PersonalInbox
 from ...journal.rows import GrantRow, Query, RequestRow
 from ...presenting.asking import vote_of

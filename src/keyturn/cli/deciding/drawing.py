@@ -10,9 +10,9 @@ import msgspec
 
 from ...console.introduction import describe, point_out
 from ...console.screen import Terminal
+from ...core.approval import Approval
 from ...core.encodable import moment
 from ...core.errors import Conflict, NotAllowed
-from ...core.policy import Approval
 from ...core.request import Request, Vote
 from ...inbox.personal import PersonalInbox
 from ...journal.rows import RequestRow

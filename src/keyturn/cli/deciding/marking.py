@@ -15,7 +15,7 @@ from ...core.errors import UserError
 from ...core.request import Mark
 from ...inbox.personal import Details, Marking, PersonalInbox
 from ...journal.rows import RequestRow
-from ...presenting.asking import has_vote
+from ...presenting.asking import own_vote
 from ...presenting.recorded import still_needed
 from ...render.escape import escape, quote
 from ..finding import SHORT, SHORTEST, find_request
@@ -117,7 +117,7 @@ def _lasts(arguments: argparse.Namespace) -> Words:
 
 
 def _withdrawn(before: RequestRow, after: RequestRow, who: str) -> str:
-    if before.state == after.state == "open" and has_vote(before.request, who):
+    if before.state == after.state == "open" and own_vote(before.request, who) is not None:
         return f"{quote(who)} withdrew a vote; the request is pending. {still_needed(after.request)}"
     if after.state != "open":
         return f"{quote(who)} withdrew the approval, and it is {STATES.get(after.state, after.state)}"

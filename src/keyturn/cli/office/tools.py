@@ -10,7 +10,7 @@ import asyncio
 import os
 from pathlib import Path
 
-from ...core.policy import Approval
+from ...core.approval import Approval
 from ...core.preview import Command, Diff, Json, Preview, Text
 from ...tools.function import function_tool
 

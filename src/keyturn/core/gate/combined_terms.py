@@ -12,10 +12,9 @@ from typing import Any
 
 from msgspec.structs import replace
 
-from ..approval import Reason
+from ..approval import Approval, Reason
 from ..durations import milliseconds
 from ..errors import UserError
-from ..policy import Approval
 
 #: Why a call is denied about which two policies ask different people.
 NOT_COMBINED = "the policies ask different people about this call, and one decision cannot meet both sets of terms"

@@ -7,10 +7,10 @@ from collections.abc import Mapping
 from msgspec.structs import replace
 
 from .. import events as ev
+from ..approval import Approval
 from ..digest import same
 from ..errors import Conflict, Expired, NotAllowed, NotPending
 from ..people import barred, same_voice, voices
-from ..policy import Approval
 from ..records import RUNS, StepMet
 from ..run import Call, Run, allowed_by, call_digest, confirmed, edit_digest, ran_out, stated_terms, terms_now
 from ..states import WAITING

@@ -5,9 +5,10 @@ from __future__ import annotations
 from msgspec.structs import replace
 
 from .. import events as ev
+from ..approval import Approval
 from ..errors import NotAllowed, UserError
 from ..people import barred, plain_text
-from ..policy import Approval, check_share
+from ..policy import check_share
 from ..predicates.predicate import check_where, holds, may_hold
 from ..run import Call, Run, call_digest, confirmed, in_chain, ran_out
 from .deciding import NO_PERSON, repeated

@@ -12,11 +12,11 @@ from typing import get_args
 
 from .. import commands as cm
 from .. import events as ev
+from ..approval import Approval
 from ..beside_events import ReviewWord
 from ..digest import digest
 from ..errors import Conflict, NotAllowed, NotPending, UserError
 from ..people import Decider, is_one_of, plain_text
-from ..policy import Approval
 from ..run import Call, Review, Run, call_digest
 
 _OF_A_CALL = "review:"

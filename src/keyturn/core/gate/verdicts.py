@@ -6,8 +6,9 @@ from msgspec.structs import replace
 
 from .. import commands as cm
 from .. import events as ev
+from ..approval import Approval
 from ..digest import canonical
-from ..policy import Approval, Verdict
+from ..policy import Verdict
 from ..preview import Preview
 from ..records import BY_GRANT
 from ..run import Call, Run, allowed_by

@@ -5,11 +5,11 @@ from __future__ import annotations
 from unicodedata import category
 
 from .. import events as ev
+from ..approval import Approval
 from ..digest import canonical, same
 from ..errors import Conflict, UserError
 from ..people import Decider, plain_text, same_voice
-from ..policy import Approval
-from ..run import Call, Run, confirmed, in_chain
+from ..run import Call, Run, confirmed, has_next_step, in_chain
 from ..strict import parse
 
 # The longest time for which a worker holds a call that was approved, so that the approval can be undone.
@@ -44,7 +44,7 @@ def check_words(run: Run, call: Call, decision: ev.Decision) -> None:
         raise UserError("a call that its requester confirms cannot be edited; reject it, or ask the agent")
     if decision.verdict == "edit" and in_chain(call):
         raise UserError("a call of an approval chain cannot be edited: each step approves the same call; reject it")
-    if decision.verdict == "answer" and in_chain(call) and call.terms is not None and call.terms.then is not None:
+    if decision.verdict == "answer" and in_chain(call) and has_next_step(call):
         raise UserError("this call can be answered in the last step of its approval chain; approve or reject it")
     if decision.verdict == "answer" and in_two_steps(call) and not confirmed(run, call):
         raise UserError("the requester must confirm or reject this call first; others can answer it afterwards")

@@ -10,11 +10,11 @@ from collections.abc import Iterable, Sequence
 from typing import Literal
 
 from ...core import commands as cm
+from ...core.approval import Approval
 from ...core.gate.combined_terms import escalated_from
 from ...core.gate.opening import Still, still
 from ...core.gate.verdicts import meets_now
 from ...core.people import Decider
-from ...core.policy import Approval
 from ...core.preview import Preview
 from ...core.records import BY_GRANT
 from ...core.run import Call, Run, stated_terms

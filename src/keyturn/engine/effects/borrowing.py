@@ -15,11 +15,11 @@ from msgspec.json import decode
 from msgspec.structs import replace
 
 from ...core import commands as cm
+from ...core.approval import Approval
 from ...core.call_ids import call_id
 from ...core.errors import Conflict, LogDamaged, NotPending
 from ...core.gate.grants import covers, grant_for
 from ...core.gate.lending import borrowed
-from ...core.policy import Approval
 from ...core.records import GrantTerms
 from ...core.run import Call
 from ...journal.rows import GrantRow, Query

@@ -17,6 +17,7 @@ import msgspec
 
 from ...core import commands as cm
 from ...core import events as ev
+from ...core.approval import Approval
 from ...core.errors import AgentMissing, Conflict, Expired, UserError
 from ...core.gate.combined_terms import NOT_COMBINED, beside, combined, escalated_from
 from ...core.gate.deciding import meets
@@ -24,7 +25,7 @@ from ...core.gate.grants import grant_for
 from ...core.gate.opening import Still, still
 from ...core.past import RunPast
 from ...core.people import barred
-from ...core.policy import ALLOW, STRICTNESS, Approval, CallView, StoppedByPolicy, Verdict
+from ...core.policy import ALLOW, STRICTNESS, CallView, StoppedByPolicy, Verdict
 from ...core.preview import Preview
 from ...core.records import BY_GRANT
 from ...core.run import Call, call_digest

@@ -10,11 +10,11 @@ from collections.abc import Collection
 from typing import Any, Literal, NamedTuple, TypedDict, Unpack, cast
 
 from ...core import events as ev
+from ...core.approval import Approval
 from ...core.errors import NotAllowed, NotPending, UserError
 from ...core.gate.words import lacks_reason, says_something
 from ...core.people import Decider, Proof, barred, plain_text
 from ...core.people import decider as decider_of
-from ...core.policy import Approval
 from ...core.predicates.predicate import compared_secret
 from ...core.records import Via, Word
 from ...core.request import Request

@@ -10,10 +10,10 @@ from typing import Any
 
 import msgspec
 
+from ...core.approval import Approval
 from ...core.errors import BadJson, ModelBehaviorError, UserError
 from ...core.events import Proposal
 from ...core.items import Item
-from ...core.policy import Approval
 from ...core.preview import Preview
 from ...core.records import Gate, Recover
 from ...core.strict import parse

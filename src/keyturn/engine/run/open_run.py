@@ -13,12 +13,12 @@ from hashlib import blake2b
 from typing import Any, ClassVar, NamedTuple, Protocol, cast
 
 from ...agents.context import RunContextWrapper
+from ...core.approval import Approval
 from ...core.codec import Log
 from ...core.empties import NONE, owned
 from ...core.events import Report
 from ...core.items import Item, own_copy
 from ...core.people import Decider
-from ...core.policy import Approval
 from ...core.run import Call, Run
 from ...core.seal import Chain
 from ...journal.base import Journal

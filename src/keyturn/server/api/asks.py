@@ -6,7 +6,7 @@ import time
 from typing import Annotated, Any
 
 from ...asks.ask import AskState
-from ...asks.service import LASTS, is_as_before, undo_left
+from ...asks.service import LASTS, is_as_before
 from ...core.errors import NotAllowed
 from ...wire import asks as sent
 from ...wire import bodies
@@ -38,7 +38,7 @@ async def get_ask(here: ApiContext, ask: IdPath, wait: Wait = 0) -> Any:
     state, ends = await _state(here, ask), time.monotonic() + wait
     while state.status == "pending" and (left := ends - time.monotonic()) > 0:
         before = state
-        async for _ in changes_within(here, min(left, undo_left(before))):
+        async for _ in changes_within(here, min(left, await here.app.asks.undo_left(before))):
             if not is_as_before(before, state := await _anew(here, ask)):
                 break
         else:

@@ -14,8 +14,8 @@ from starlette.responses import Response
 
 from ...asks.agent import ExternalAgent
 from ...asks.ask import Ask, AskState
+from ...core.approval import Approval
 from ...core.errors import KeyturnError, RunMissing
-from ...core.policy import Approval
 from ..errors import Refused, refused
 from .form import PageForm, ReaderPage, administers, change, form_of
 from .pages import PageContext, page

@@ -11,10 +11,10 @@ from starlette.requests import Request as HttpRequest
 from starlette.responses import JSONResponse, RedirectResponse, Response
 
 from ...core import events as ev
+from ...core.approval import Approval
 from ...core.codec import Log
 from ...core.durations import milliseconds
 from ...core.errors import KeyturnError, UserError
-from ...core.policy import Approval
 from ...core.run import undo_until
 from ...core.states import OVER
 from ...core.strict import parse

@@ -6,8 +6,8 @@ import json
 from collections.abc import Iterator, Mapping
 from typing import Any, cast
 
+from ...core.approval import Approval
 from ...core.durations import milliseconds
-from ...core.policy import Approval
 from ...policies.breaker import Breaker
 from ...policies.limits import Budget, Rejections
 from ...policies.rule import Limit

@@ -6,8 +6,8 @@ from dataclasses import dataclass
 from typing import Any
 
 from ...agents.agent import Agent
+from ...core.approval import Approval
 from ...core.people import Decider
-from ...core.policy import Approval
 from ...engine.result import RunResult
 from ...engine.runner import Runner
 from ...engine.states.state import RunState

@@ -12,8 +12,8 @@ from typing import Any, ClassVar
 import pytest
 
 from ...agents.agent import Agent
+from ...core.approval import Approval
 from ...core.errors import Conflict, Expired, KeyturnError, NotAllowed, NotPending, UserError
-from ...core.policy import Approval
 from ...engine.runner import Runner
 from ...engine.states.state import RunState
 from ...engine.views.items import ToolApprovalItem

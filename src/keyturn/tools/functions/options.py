@@ -11,7 +11,7 @@ from collections.abc import Awaitable, Callable, Iterable
 from inspect import iscoroutinefunction
 from typing import Any, Literal, TypedDict
 
-from ...core.policy import Approval
+from ...core.approval import Approval
 from ...core.preview import Block, Preview
 from ...core.settable import must
 from ..base import NeedsApproval

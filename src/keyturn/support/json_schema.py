@@ -1,9 +1,10 @@
-"""Check arguments against a remote tool's JSON schema, without trusting the schema.
+"""Check arguments against a JSON schema of others, without trusting the schema.
 
-The schema is the server's: it may hold patterns that take for ever and references to other machines. So only its plain
-words are read (types, required, properties, items, enum, const, any/one/all of, local references); the server itself
-checks the rest, and a word that cannot be read refuses nothing. Every step counts against one budget. Where that is
-used up nobody can tell whether the arguments fit, and they are refused.
+The schema is that of an MCP server, or of an external caller: it may hold patterns that take for ever and
+references to other machines. So only its plain words are read (types, required, properties, items, enum, const,
+any/one/all of, local references); whoever wrote it checks the rest, and a word that cannot be read refuses nothing.
+Every step counts against one budget. Where that is used up nobody can tell whether the arguments fit, and they are
+refused.
 """
 
 from __future__ import annotations
@@ -16,7 +17,7 @@ from ..core.strict import JsonValue
 WORK = 100_000
 _DEPTH = 64
 _LETTERS = 256  # so many letters that are compared count as one step
-_TOO_MUCH = "they cannot be checked, since the server's schema asks for too much work"
+_TOO_MUCH = "they cannot be checked, since the schema asks for too much work"
 _TYPES: dict[str, tuple[type, ...]] = {
     "object": (dict,),
     "array": (list,),
