@@ -42,7 +42,7 @@ def run(arguments: argparse.Namespace) -> int:
             return 2
         asyncio.run(_serve(arguments, command, server, token))
     except ImportError as error:
-        print_labelled("keyturn gate", f"the gate needs more packages: pip install 'keyturn[mcp,server]' ({error})")
+        print_labelled("keyturn gate", f"the gate needs more packages: pip install 'keyturn[mcp]' ({error})")
         return 2
     except (KeyturnError, OSError) as error:
         print_labelled("keyturn gate", str(error))
