@@ -63,4 +63,5 @@ _SHAPES: list[tuple[tuple[str, ...], Any]] = [
     (("command",), Command),
     (("file_path", "old_string", "new_string"), _change),
     (("file_path", "content"), _file),
+    (("tool", "before", "after"), _change),
 ]

@@ -5,6 +5,7 @@ from __future__ import annotations
 import argparse
 import asyncio
 import os
+import shlex
 from typing import Any, cast
 
 from ..core.errors import KeyturnError
@@ -12,6 +13,7 @@ from .printing import print_labelled
 from .with_journal import SERVER, TOKEN, token_of
 
 _HOLD = 50.0
+_KEEP = 3_600.0
 
 
 def describe(parser: argparse.ArgumentParser) -> None:
@@ -24,6 +26,10 @@ def describe(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--ungated", action="append", default=[], metavar="PATTERN", help="tools whose calls pass: 'read_*'"
     )
+    parser.add_argument(
+        "--keep", type=float, default=_KEEP, metavar="SECONDS", help="how long a request stays open to be joined"
+    )
+    parser.add_argument("--name", default="", help="what policies and approvers know the MCP server by")
     parser.add_argument("--http", metavar="URL", help="the MCP server, over streamable HTTP")
     parser.add_argument("command", nargs=argparse.REMAINDER, help="the MCP server, over stdio: -- npx some-server")
 
@@ -65,9 +71,18 @@ async def _serve(arguments: argparse.Namespace, command: list[str], server: str,
     from mcp.client.stdio import StdioServerParameters
 
     from ..client.client import AsyncClient
+    from ..mcp_gate.holding import Holding
+    from ..mcp_gate.pins import Pins
     from ..mcp_gate.proxy import McpGate
+    from ..mcp_gate.records import GateRecords, records_file
 
     theirs = {name: value for name, value in os.environ.items() if name != TOKEN}  # which is not theirs
     at: Any = arguments.http or StdioServerParameters(command=command[0], args=command[1:], env=theirs)
+    known = arguments.name or arguments.http or shlex.join(command)
+    records = GateRecords(records_file(server, known))
     async with AsyncClient(server, token) as keyturn, Client(at) as up:
-        await McpGate(up, keyturn.asks, hold=arguments.hold, ungated=arguments.ungated).serve()
+        holding = Holding(keyturn.asks, arguments.hold, records, arguments.keep)
+        gate = McpGate(up, holding, Pins(records), arguments.ungated, arguments.name)
+        for change in await gate.begin():
+            print_labelled("keyturn gate", f"{change}: its calls wait until a person accepts the definition")
+        await gate.serve()

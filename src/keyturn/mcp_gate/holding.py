@@ -1,7 +1,8 @@
 """Hold one call until it is decided: ask, keep its client waiting, join a repeated call, claim once, report.
 
-A call that a client gave up is joined by the same call of the same client: to its pending request, and once to its
-decision. What is joined is decided here and by no word of the client.
+A call that was answered "call again" is joined by the same call of the same client: to its pending request, and once to
+its decision, also after a restart of the gate. What is joined is decided here and by no word of the client. Each
+request has a lease: while a call waits for it, and for a while after a call was to be repeated; then it is withdrawn.
 """
 
 from __future__ import annotations
@@ -10,26 +11,35 @@ import asyncio
 import contextlib
 import json
 import logging
+import time
 from collections import Counter
 from collections.abc import AsyncGenerator, Awaitable, Callable
 from typing import Any, NamedTuple
 
 from ..asks.ask import Ask, AskState
 from ..client.asks import AsyncAsks
+from ..core.approval import Approval
 from ..core.digest import digest
-from ..core.errors import Conflict
+from ..core.errors import Conflict, RunMissing
 from ..engine.run.new_ids import new_id
+from .records import GateRecords, OpenAsk
 
 _log = logging.getLogger("keyturn.mcp_gate")
 _LOOK = 1.0
 _RENEWED = 180.0
+#: How many seconds a request stays open for the call that its client was to repeat.
+KEEP = 3_600.0
+_JOINED = ("pending", "approved", "rejected", "expired", "answered")
 
 #: Tells a client that its call is still held; the number rises.
 Progress = Callable[[int], Awaitable[None]]
 
 
 class GatedCall(NamedTuple):
-    """Describes a call that a client makes of a tool, with what its server says of the tool."""
+    """Describes a call that a client makes of a tool, with what its server says of the tool.
+
+    `client` is what calls are told apart by: what the client calls itself, and its account where it has one.
+    """
 
     client: str
     server: str
@@ -37,6 +47,13 @@ class GatedCall(NamedTuple):
     arguments: dict[str, Any]
     description: str
     schema: dict[str, Any] | None
+    terms: Approval | None = None
+    editable: bool = True
+
+    @property
+    def name(self) -> str:
+        """Return what the same call is known by."""
+        return digest([self.client, self.server, self.tool, self.arguments, self.description, self.schema])
 
 
 class NotForwarded(Exception):
@@ -52,58 +69,99 @@ class Approved(NamedTuple):
 
 
 class Holding:
-    """Holds the calls of a gate; `hold` is for how many seconds at most, before a client is to call again."""
+    """Holds the calls of a gate.
 
-    def __init__(self, asks: AsyncAsks, hold: float) -> None:
+    `hold` is for how many seconds at most, before a client is to call again; `keep` how long its request stays open
+    for that.
+    """
+
+    def __init__(self, asks: AsyncAsks, hold: float, records: GateRecords | None = None, keep: float = KEEP) -> None:
         self._asks = asks
         self._hold = hold
-        self._open = dict[str, str]()  # requests that no call has used, by client, tool and arguments
+        self._keep = keep
+        self._records = records or GateRecords()  # requests that no call has used
         self._asking = asyncio.Lock()
         self._waited = Counter[str]()  # how many calls wait for each of them
+        self._leases = dict[str, asyncio.Task[None]]()
 
     async def approved(self, call: GatedCall, progress: Progress, now: Callable[[], Awaitable[GatedCall]]) -> Approved:
         """Return a call that may be forwarded, or raise `NotForwarded`; where the client gives up, it is withdrawn.
 
         `now` returns the call with what its server says of the tool by then: of another tool nothing was approved.
         """
-        name = digest([call.client, call.server, call.tool, call.arguments, call.description, call.schema])
         async with self._asking:  # two at the same time would ask twice, and one of the requests be forgotten
-            state = await self._asked(name, call)
+            state = await self._asked(call)
             self._waited[state.id] += 1
+            self._end_lease(state.id)
         try:
             state = await self._awaited(state, progress)
-        except asyncio.CancelledError:
-            await asyncio.shield(self._given_up(name, state, "the client stopped waiting for the call"))
+        except BaseException:
+            await asyncio.shield(self._given_up(call.name, state.id, "the client stopped waiting for the call"))
             raise
         if state.status == "pending":
+            self._begin_lease(call.name, state.id)
             raise NotForwarded(
                 f"Pending approval (request {state.request or state.id}). Call the same tool with the same arguments "
                 "again to wait for the decision."
             )
         if state.status == "approved" and await now() != call:
-            await self._given_up(name, state, "the server changed the tool while its call was pending")
+            await self._given_up(call.name, state.id, "the server changed the tool while its call was pending")
             raise NotForwarded("Not run: the server changed the tool while the call was pending. Call it again.")
-        return await self._claimed(name, state)
+        return await self._claimed(call.name, state)
 
-    async def _asked(self, name: str, call: GatedCall) -> AskState:
+    async def _asked(self, call: GatedCall) -> AskState:
         """Return the request of a call: the one that an earlier call asked and did not use, else a new one."""
-        known = self._open.get(name)
-        if known is not None:
-            state = await self._asks.get(known)
-            if state.status in ("pending", "approved", "rejected", "expired", "answered"):
+        known = self._records.asks.get(call.name)
+        with contextlib.suppress(RunMissing):
+            state = None if known is None else await self._asks.get(known.id)
+            if state is not None and state.status in _JOINED and state.key.startswith(call.name):
+                self._open(call.name, state.id, self._hold + self._keep)
                 return state
         ask = Ask(
-            key=new_id(),
+            key=f"{call.name} {new_id()}",
             tool=call.tool,
             server=call.server,
             arguments=json.dumps(call.arguments, ensure_ascii=False),
             description=call.description,
             schema=call.schema,
             context={"framework": f"MCP client {call.client}", "host": f"MCP server {call.server}"},
+            terms=call.terms,
+            editable=call.editable,
         )
         state = await self._asks.ask(ask)
-        self._open[name] = state.id
+        self._open(call.name, state.id, self._hold + self._keep)
         return state
+
+    def _open(self, name: str, id: str, seconds: float) -> None:
+        """Let the same call join a request for so long, from another gate as well once this one has ended."""
+        self._records.keep(name, OpenAsk(id, time.time() + seconds))
+
+    def begin(self) -> None:
+        """Begin the leases of what an earlier gate left open."""
+        for name, ask in self._records.asks.items():
+            self._leases[ask.id] = asyncio.ensure_future(self._ended(name, ask.id))
+
+    def _begin_lease(self, name: str, id: str) -> None:
+        self._end_lease(id)
+        self._open(name, id, self._keep)
+        self._leases[id] = asyncio.ensure_future(self._ended(name, id))
+
+    def _end_lease(self, id: str) -> None:
+        lease = self._leases.pop(id, None)
+        if lease is not None:
+            lease.cancel()
+
+    async def _ended(self, name: str, id: str) -> None:
+        """Withdraw a request once no call, of this gate or another, has joined it for as long as it was kept."""
+        while (ask := self._records.asks.get(name)) is not None and ask.id == id:
+            left = ask.until - time.time()
+            if left <= 0:
+                self._leases.pop(id, None)
+                with contextlib.suppress(Exception):  # it expires by its terms, or is seen in the inbox
+                    await self._given_up(name, id, "the client did not repeat the call")
+                return
+            await asyncio.sleep(left)
+            self._records.look()
 
     async def _awaited(self, state: AskState, progress: Progress) -> AskState:
         try:
@@ -122,7 +180,7 @@ class Holding:
         return state
 
     async def _claimed(self, name: str, state: AskState) -> Approved:
-        self._used(name, state)
+        self._records.drop(name, state.id)
         if state.status != "approved":
             raise NotForwarded(_words(state))
         holder = new_id()
@@ -130,23 +188,18 @@ class Holding:
             claim = await self._asks.claim(state.id, state.digest, holder)
         except Conflict as error:
             if (await self._asks.get(state.id)).status == "approved":  # none claimed it: the next call joins it
-                self._open.setdefault(name, state.id)
+                self._begin_lease(name, state.id)
             raise NotForwarded(f"Not run: {error}") from None
         return Approved(state.id, holder, json.loads(claim.arguments))
 
-    async def _given_up(self, name: str, state: AskState, why: str) -> None:
+    async def _given_up(self, name: str, id: str, why: str) -> None:
         """Withdraw a request for which no other call waits."""
         async with self._asking:
-            if self._waited[state.id]:
+            if self._waited[id]:
                 return
-            self._used(name, state)
-            with contextlib.suppress(Conflict):
-                await self._asks.withdraw(state.id, why=why)
-
-    def _used(self, name: str, state: AskState) -> None:
-        """Let no later call join a request: a decision is for one call."""
-        if self._open.get(name) == state.id:
-            del self._open[name]
+            self._records.drop(name, id)
+            with contextlib.suppress(Conflict, RunMissing):
+                await self._asks.withdraw(id, why=why)
 
     @contextlib.asynccontextmanager
     async def running(self, approved: Approved) -> AsyncGenerator[None]:
@@ -170,10 +223,9 @@ class Holding:
             _log.warning("the outcome of request %s was not recorded: %s", approved.ask, error)
 
     async def close(self) -> None:
-        """Withdraw what no call will use any more."""
-        for ask in self._open.values():
-            with contextlib.suppress(Exception):  # it expires by its terms, or is seen in the inbox
-                await self._asks.withdraw(ask, why="the gate was closed")
+        """End the leases; what a call may join stays open for the next gate."""
+        for id in list(self._leases):
+            self._end_lease(id)
 
     async def _renewed(self, approved: Approved) -> None:
         while True:

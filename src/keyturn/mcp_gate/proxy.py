@@ -17,23 +17,34 @@ from mcp import Client
 from mcp.server.lowlevel import NotificationOptions, Server
 from mcp.server.stdio import stdio_server
 
-from ..client.asks import AsyncAsks
-from .holding import GatedCall, Holding, NotForwarded
+from .holding import GatedCall, Holding, NotForwarded, Progress
+from .pins import ACCEPT, ACCEPT_WORDS, BY_A_PERSON, Pins, ToolChange
 
 
 class McpGate:
-    """Stands before one MCP server; `ungated` are patterns of tools whose calls pass without being asked about."""
+    """Stands before one MCP server; `ungated` are patterns of tools whose calls pass without being asked about.
 
-    def __init__(self, up: Client, asks: AsyncAsks, *, hold: float, ungated: Sequence[str] = ()) -> None:
+    `name` is what policies and people know the server by; without it, what it calls itself.
+    """
+
+    def __init__(self, up: Client, holding: Holding, pins: Pins, ungated: Sequence[str] = (), name: str = "") -> None:
         self._up = up
-        self._holding = Holding(asks, hold)
+        self._holding = holding
+        self._pins = pins
         self._ungated = tuple(ungated)
+        self._name = name
         self._tools = dict[str, types.Tool]()
 
     @property
     def _info(self) -> types.Implementation:
         """Return what the server behind calls itself."""
         return self._up.server_info or types.Implementation(name="unnamed", version="")
+
+    async def begin(self) -> list[ToolChange]:
+        """Begin, and return what the server changed of its tools since the gate was last started."""
+        self._holding.begin()
+        await self._look()
+        return self._pins.begin(list(self._tools.values()))
 
     async def serve(self) -> None:
         """Serve on stdin and stdout until the client hangs up."""
@@ -44,6 +55,10 @@ class McpGate:
                 await server.run(read, write, options)
         finally:
             await self._holding.close()
+
+    @property
+    def _server_name(self) -> str:
+        return self._name or self._info.name
 
     def server(self) -> Server[Any]:
         """Return the server that a client sees: named as the one behind it, with what that one has."""
@@ -88,13 +103,15 @@ class McpGate:
 
     async def _call(self, context: Any, params: types.CallToolRequestParams) -> types.CallToolResult:
         arguments = params.arguments or {}
-        if any(fnmatch.fnmatchcase(params.name, pattern) for pattern in self._ungated):
-            return await self._forwarded(params.name, arguments)
+        passes = any(fnmatch.fnmatchcase(params.name, pattern) for pattern in self._ungated)
         try:
-            progress, now = (
-                _progress_of(context, params),
-                partial(self._gated, _client_of(context), params.name, arguments),
-            )
+            client, progress = _client_of(context), _progress_of(context, params)
+            if not passes or params.name not in self._tools:
+                await self._look()
+            await self._accepted(client, params.name, progress)
+            if passes:
+                return await self._forwarded(params.name, arguments)
+            now = partial(self._gated, client, params.name, arguments)
             approved = await self._holding.approved(await now(), progress, now)
         except NotForwarded as refused:
             return _error(str(refused))
@@ -105,22 +122,49 @@ class McpGate:
         await self._holding.report(approved, failed=bool(made.is_error))
         return made
 
-    async def _gated(self, client: str, name: str, arguments: dict[str, Any]) -> GatedCall:
-        """Return a call with its tool as the server describes it now."""
-        tool = await self._described(name)
-        said = ("", None) if tool is None else (tool.description or "", tool.input_schema)
-        return GatedCall(client, self._info.name, name, arguments, *said)
+    async def _accepted(self, client: str, name: str, progress: Progress) -> None:
+        """Return once the definition of a tool is an accepted one: one that was changed requires a person."""
+        change = self._pins.change(name, self._tools.get(name))
+        if change is None:
+            return
 
-    async def _described(self, name: str) -> types.Tool | None:
-        """Return a tool as its server describes it now: the description is part of what is approved."""
-        cursor: str | None = None
+        async def now() -> GatedCall:
+            await self._look()
+            again = self._pins.change(name, self._tools.get(name))
+            return asked if again is None else self._accepting(client, again)
+
+        asked = self._accepting(client, change)
+        try:
+            approved = await self._holding.approved(asked, progress, now)
+        except NotForwarded:
+            if self._pins.change(name, self._tools.get(name)) is not None:  # another call had it accepted
+                raise
+            return
+        async with self._holding.running(approved):
+            self._pins.accept(change)
+        await self._holding.report(approved, failed=False)
+
+    def _accepting(self, client: str, change: ToolChange) -> GatedCall:
+        server = self._server_name
+        return GatedCall(client, server, ACCEPT, change.arguments, ACCEPT_WORDS, None, BY_A_PERSON, editable=False)
+
+    async def _gated(self, client: str, name: str, arguments: dict[str, Any]) -> GatedCall:
+        """Return a call with its tool as the server describes it now: the description is part of what is approved."""
+        await self._look()
+        tool = self._tools.get(name)
+        said = ("", None) if tool is None else (tool.description or "", tool.input_schema)
+        return GatedCall(client, self._server_name, name, arguments, *said)
+
+    async def _look(self) -> None:
+        """Look at the tools as the server describes them now."""
+        tools, cursor = dict[str, types.Tool](), None
         for _ in range(100):
             page = await self._up.session.list_tools(params=types.PaginatedRequestParams(cursor=cursor))
-            self._tools |= {tool.name: tool for tool in page.tools}
-            if any(tool.name == name for tool in page.tools) or not page.next_cursor:
-                break
+            tools |= {tool.name: tool for tool in page.tools}
             cursor = page.next_cursor
-        return self._tools.get(name)
+            if not cursor:
+                break
+        self._tools = tools
 
     async def _forwarded(self, name: str, arguments: dict[str, Any]) -> types.CallToolResult:
         made = await self._up.session.call_tool(name, arguments)
