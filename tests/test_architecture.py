@@ -62,6 +62,7 @@ OWNERS: dict[str, tuple[str, ...]] = {
     "hypothesis": ("testing/",),
     "jinja2": ("server/",),
     "joserfc": ("server/",),
+    "langgraph": ("langgraph/",),
     "libcst": ("adapters/migrating/",),
     "limits": ("server/",),
     "markupsafe": ("server/",),

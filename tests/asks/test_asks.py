@@ -490,3 +490,31 @@ async def test_a_list_says_from_where_a_request_comes_as_its_caller_states_it() 
         assert shown.startswith(f"{row.agent} (Claude Code · host build-7 · folder /srv/")
         assert len(shown) < 90
         assert row_of(await pending(app, await app.asks.ask(refund("o2"))), 0).path == row.agent
+
+
+async def test_decisions_that_run_nothing_are_delivered_once_and_nothing_else_is_let_run_so() -> None:
+    async with office() as app:
+        asked = await app.asks.ask(refund())
+        with pytest.raises(UserError, match="a call of 'resume'"):
+            refund("o2", delivers=(asked.id,))
+        delivery = Ask(key="d1", tool="resume", delivers=(asked.id,))
+        with pytest.raises(Conflict, match="it is pending"):
+            await app.asks.ask(delivery)
+        await app.inbox.reject(await pending(app, asked), by="ada")
+        await until(lambda: _ended(app, asked))
+        with pytest.raises(RunMissing):
+            await app.asks.ask(delivery, account="eve")
+        made = await app.asks.wait((await app.asks.ask(delivery)).id, 30)
+        claims = [app.asks.claim(made.id, made.digest, name) for name in ("one", "two")]
+        results = await asyncio.gather(*claims, return_exceptions=True)
+        assert sorted(type(each).__name__ for each in results) == ["AskState", "Conflict"]
+    async with office(policy=Policy(deny(tool="resume"))) as app:
+        asked = await app.asks.ask(refund())
+        await app.inbox.reject(await pending(app, asked), by="ada")
+        await until(lambda: _ended(app, asked))
+        made = await app.asks.ask(Ask(key="d1", tool="resume", delivers=(asked.id,)))
+        assert (await app.asks.wait(made.id, 30)).status == "rejected"
+
+
+async def _ended(app: App, state: AskState) -> bool:
+    return (await app.asks.get(state.id)).ended

@@ -43,7 +43,7 @@ class ExternalTool(Tool):
     def __init__(self, spec: Mapping[str, Any]) -> None:
         self._spec = dict(spec)
         self.name = spec["name"]
-        self.needs_approval = True
+        self.needs_approval = not spec.get("delivers", False)
 
     @classmethod
     def of(cls, asked: AskedBy) -> ExternalTool:
@@ -52,6 +52,7 @@ class ExternalTool(Tool):
         spec: dict[str, Any] = {"type": "external_function", "name": ask.tool, "server": ask.server}
         spec |= {"description": ask.description}
         spec |= {"account": asked.account} if asked.account else {}
+        spec |= {"delivers": True} if ask.delivers else {}
         made = cls(spec if ask.schema is None else spec | {"schema": ask.schema})
         made.approval = ask.terms
         made.risk = ask.risk

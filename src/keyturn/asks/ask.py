@@ -23,6 +23,8 @@ Status = Literal[
 #: The states of a request that nothing changes any more.
 ENDED = frozenset({"succeeded", "failed", "answered", "rejected", "expired", "withdrawn", "not_run"})
 _CALL = "external_call"
+#: The tool of a call that passes decisions on.
+RESUME = "resume"
 Outcome = Literal["succeeded", "failed", "unknown"]
 
 
@@ -37,6 +39,10 @@ class Ask(msgspec.Struct, frozen=True, omit_defaults=True, kw_only=True, forbid_
 
     `terms` are the caller's wishes. A policy may add to them and takes nothing away; terms that state times alone apply
     where people are asked.
+
+    `delivers` names requests of the same account that are decided and that nothing runs for: rejections, answers. A
+    call of `resume` passes them on to the program that waits for them, and requires no approval of its own, so that of
+    several processes one claims it.
 
     >>> Ask(key="order-7", tool="refund", arguments='{"amount": 5}').arguments
     '{"amount": 5}'
@@ -54,6 +60,7 @@ class Ask(msgspec.Struct, frozen=True, omit_defaults=True, kw_only=True, forbid_
     risk: str | None = None
     secrets: tuple[str, ...] = ()
     editable: bool = True
+    delivers: tuple[str, ...] = ()
 
     def __post_init__(self) -> None:
         for name in ("key", "tool", "server", "description", "reasoning"):
@@ -63,6 +70,8 @@ class Ask(msgspec.Struct, frozen=True, omit_defaults=True, kw_only=True, forbid_
             plain_text(secret, "secrets")
         if not self.key or not self.tool:
             raise UserError("a request has a key and names a tool")
+        if self.delivers and (self.tool != RESUME or self.terms is not None):
+            raise UserError(f"a request that delivers decisions is a call of {RESUME!r}, without terms")
         try:
             parse(self.arguments)
         except BadJson as error:

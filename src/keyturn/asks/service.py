@@ -78,6 +78,10 @@ class AskService:
         Raises `Conflict` where the key was used for another call. `agent` names the `ExternalAgent` of the app, where
         it has several.
         """
+        for delivered in ask.delivers:
+            state = await self.get(delivered, account=account)
+            if not state.ended:
+                raise Conflict(f"request {delivered} cannot be delivered: it is {_said(state)}")
         once = f"ask {account} {plain_text(ask.key, 'key')}"
         given = AskedBy(ask, account).input()
         run = await self._host.start(self._agent(agent), given, requester=requester, once=once)

@@ -6,8 +6,6 @@ import asyncio
 import contextlib
 import functools
 import inspect
-import logging
-import time
 from collections.abc import AsyncGenerator, Callable, Generator
 from concurrent.futures import Future
 from dataclasses import dataclass
@@ -15,27 +13,23 @@ from typing import Any, Generic, ParamSpec, TypeVar, cast
 
 import msgspec
 
-from ..asks.ask import Ask, AskState, Outcome
+from ..asks.ask import Ask, AskState
 from ..core.approval import Approval
 from ..core.digest import digest
 from ..core.encodable import Encodable
 from ..core.errors import Conflict, UserError
 from ..engine.run.new_ids import new_id
-from ..support.user_code import class_name
 from ..tools.base import InvalidArguments
 from ..tools.functions.schema import FunctionSchema, function_schema
+from .claims import claimed, outcome_of, renewed, reported
 from .context import GatedRun, current, verdict
 from .door import Door, announce
-from .errors import CallClaimed, CallDenied, error_of
+from .errors import CallClaimed, CallDenied
 
 P = ParamSpec("P")
 R = TypeVar("R")
 
-_log = logging.getLogger("keyturn.gating")
-_RENEWED = 180.0
 _PATIENCE = 25.0
-# For how many seconds a claim is tried again while others move its run: longer than the lease of a process that died.
-_HELD, _AGAIN = 90.0, 0.2
 _UNREADABLE = "keyturn: the result is no JSON and was not recorded"
 
 
@@ -202,7 +196,8 @@ class GatedFunction(Generic[P, R]):
         if state.status in ("succeeded", "answered"):
             return cast("R", _recorded(state))
         name = new_id()
-        state = self._door.run(self._claimed(state, name))
+        self._check_as_asked(state)
+        state = self._door.run(claimed(self._door.asks, state, name))
         with self._held(state, name) as done:
             args, kwargs = self._schema.bind(state.arguments)
             done.value = self._whole(self._function(*args, **kwargs))
@@ -212,7 +207,8 @@ class GatedFunction(Generic[P, R]):
         if state.status in ("succeeded", "answered"):
             return _recorded(state)
         name = new_id()
-        state = await self._door.aio(self._claimed(state, name))
+        self._check_as_asked(state)
+        state = await self._door.aio(claimed(self._door.asks, state, name))
         async with self._held_in_loop(state, name) as done:
             args, kwargs = self._schema.bind(state.arguments)
             made = self._function(*args, **kwargs) if self._schema.is_async else None
@@ -230,20 +226,6 @@ class GatedFunction(Generic[P, R]):
         if inspect.isawaitable(value):
             raise UserError(f"{self.name} returned a {type(value).__name__}: use `await {self.name}.aio(...)`")
         raise UserError(f"{self.name} returned a generator, of which nothing ran: return the whole result")
-
-    async def _claimed(self, state: AskState, name: str) -> AskState:
-        """Claim the call for this process, or raise why it cannot be run."""
-        self._check_as_asked(state)
-        ends = time.monotonic() + _HELD
-        while state.status == "approved":
-            try:
-                return await self._door.asks.claim(state.id, state.digest, name)
-            except Conflict:  # a process that died may hold its run for a while, and none has claimed the call
-                state = await self._door.asks.get(state.id)
-            if time.monotonic() >= ends:
-                break
-            await asyncio.sleep(_AGAIN)
-        raise error_of(state)
 
     def _check_as_asked(self, state: AskState) -> None:
         """Refuse arguments that the function would read as others, or complete: it would run what nobody saw."""
@@ -263,41 +245,29 @@ class GatedFunction(Generic[P, R]):
     def _held(self, state: AskState, name: str) -> Generator[_Done]:
         """Hold the claim while the function runs, and report what came of it."""
         done = _Done()
-        beats = self._door.loop.begin(self._renewed(state.id, name))
+        beats = self._door.loop.begin(renewed(self._door.asks, state.id, name))
         try:
             yield done
         except BaseException as error:
             beats.cancel()
-            self._door.run(self._told(state, name, *_outcome_of(error)))
+            self._door.run(reported(self._door.asks, state, name, *outcome_of(error)))
             raise
         beats.cancel()
-        self._door.run(self._told(state, name, "succeeded", _reported(done.value)))
+        self._door.run(reported(self._door.asks, state, name, "succeeded", _recordable(done.value)))
 
     @contextlib.asynccontextmanager
     async def _held_in_loop(self, state: AskState, name: str) -> AsyncGenerator[_Done]:
         done = _Done()
-        beats = self._door.loop.begin(self._renewed(state.id, name))
+        beats = self._door.loop.begin(renewed(self._door.asks, state.id, name))
         try:
             yield done
         except BaseException as error:
             beats.cancel()
-            await asyncio.shield(self._door.aio(self._told(state, name, *_outcome_of(error))))
+            await asyncio.shield(self._door.aio(reported(self._door.asks, state, name, *outcome_of(error))))
             raise
         beats.cancel()
-        await asyncio.shield(self._door.aio(self._told(state, name, "succeeded", _reported(done.value))))
-
-    async def _told(self, state: AskState, name: str, outcome: Outcome, result: Any) -> None:
-        """Report what came of the call; unrecorded it is in doubt there, and the outcome all the same."""
-        try:
-            await self._door.asks.report(state.id, name, outcome, result)
-        except Exception as error:
-            _log.warning("the outcome of %s (%s) was not recorded: %s", self.name, state.id, error)
-
-    async def _renewed(self, id: str, name: str) -> None:
-        while True:
-            await asyncio.sleep(_RENEWED)
-            with contextlib.suppress(Exception):  # it is tried again, and without it the call is in doubt in the end
-                await self._door.asks.hold(id, name)
+        ended = reported(self._door.asks, state, name, "succeeded", _recordable(done.value))
+        await asyncio.shield(self._door.aio(ended))
 
     def _tested(self, said: str, text: str) -> R:
         """Decide as `decide_all` says."""
@@ -335,17 +305,12 @@ def _recorded(state: AskState) -> Any:
     return state.result
 
 
-def _reported(value: object) -> Any:
+def _recordable(value: object) -> Any:
     """Return a result as it is recorded."""
     try:
         return msgspec.json.decode(msgspec.json.encode(value, enc_hook=_plain))
     except (TypeError, ValueError, RecursionError):
         return _UNREADABLE
-
-
-def _outcome_of(error: BaseException) -> tuple[Any, str]:
-    """Return how an error of the function is reported; one that came from outside leaves open what was done."""
-    return ("failed" if isinstance(error, Exception) else "unknown"), class_name(error)
 
 
 def _plain(value: object) -> Any:

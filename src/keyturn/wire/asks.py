@@ -32,6 +32,7 @@ class AskFor(Said, frozen=True, kw_only=True, omit_defaults=True):
     risk: Line | None = None
     secrets: _Names = ()
     editable: bool = True
+    delivers: _Names = ()
     requester: Id | None = None
     agent: Id | None = None
 

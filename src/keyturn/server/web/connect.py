@@ -55,6 +55,11 @@ DOORS = (
         'from keyturn.gating import Gated\ngate = Gated("{server}", token="{token}")',
     ),
     ConnectLines(
+        "LangGraph, LangChain",
+        "The interrupts of a graph are requests, and the decisions resume its threads, each once.",
+        'from keyturn.langgraph import Mirror\nawait Mirror(graph, "{server}", token="{token}").serve()',
+    ),
+    ConnectLines(
         "HTTP",
         "Request approval. Once it is given, claim the call (/v1/asks/ID/claim), run it, report (.../outcome).",
         "curl {server}/v1/asks --oauth2-bearer {token} "
