@@ -16,7 +16,7 @@ from tests.cli.terminal import KEYS
 @pytest.fixture(autouse=True)
 def no_keys(monkeypatch: pytest.MonkeyPatch) -> None:
     """Whoever runs the tests may have some."""
-    for key in KEYS:
+    for key in (*KEYS, "KEYTURN_MODEL", "GROQ_API_KEY", "OLLAMA_BASE_URL"):
         monkeypatch.delenv(key, raising=False)
 
 
@@ -47,6 +47,25 @@ def test_a_key_that_is_empty_is_none(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("OPENAI_API_KEY", " ")
     assert Player.chosen().name == "scripted"
     assert "no provider's key is set" in Player.chosen().sentence()
+
+
+def test_the_environment_may_name_the_model(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("OPENAI_API_KEY", "a key")
+    monkeypatch.setenv("KEYTURN_MODEL", "ollama:qwen3")
+    player = Player.chosen()
+    assert player.name == "ollama:qwen3"
+    assert "KEYTURN_MODEL names it" in player.sentence()
+    assert player.model().model == "qwen3"
+    assert Player.chosen("openai:mine").name == "openai:mine"
+    assert not Player.chosen(scripted=True).is_real
+
+
+def test_a_named_provider_says_its_variable_and_its_address() -> None:
+    with pytest.raises(UserError, match="Groq needs a key: set GROQ_API_KEY"):
+        Player("groq:llama").model()
+    told = Player("ollama:qwen3").trouble(ConnectionError("refused"))
+    assert told is not None
+    assert "Ollama did not answer at http://localhost:11434/v1" in told
 
 
 @pytest.mark.parametrize("prefix", list(PROVIDERS))

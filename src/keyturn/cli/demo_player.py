@@ -15,7 +15,8 @@ from ..models import default_provider
 from ..models.base import ModelRequest
 from ..models.faults import is_passing, status_of
 from ..models.openai.defaults import OPENAI
-from ..models.routing import split_name
+from ..models.providers import PROVIDERS as NAMED
+from ..models.routing import DEFAULT_VARIABLE, chosen_by_environment, split_name
 from ..models.scripted.model import ScriptedModel, assistant_message
 from ..models.scripted.script import Responder
 from ..render.escape import escape
@@ -33,12 +34,13 @@ class Playing(TypedDict, total=False):
 
 
 class DemoProvider(NamedTuple):
-    """Describes a provider: its name, the variable of its key, its package, and its default model."""
+    """Describes a provider: its name, the variable of its key, its package, its default model, and its address."""
 
     name: str
     key: str
     package: str
     model: str
+    address: str = ""
 
 
 # In the order in which their keys are looked for.
@@ -75,6 +77,8 @@ class Player:
             return cls(SCRIPTED, **options)
         if model is not None:
             return cls(model, "--model names it", **options)
+        if named := chosen_by_environment():
+            return cls(named, f"{DEFAULT_VARIABLE} names it; --model names another, --scripted needs none", **options)
         for prefix, provider in PROVIDERS.items():
             if os.environ.get(provider.key, "").strip():
                 name = provider.model or OPENAI.model_name()
@@ -90,7 +94,10 @@ class Player:
     @property
     def provider(self) -> DemoProvider:
         """Return the provider that is asked; a bare name is OpenAI's."""
-        prefix = (split_name(self.name)[0] or "openai").partition("-")[0]
+        prefix = split_name(self.name)[0] or "openai"
+        if row := NAMED.get(prefix):
+            return DemoProvider(row.title, row.key, "openai" if row.address else "", "", row.base_url())
+        prefix = prefix.partition("-")[0]
         return PROVIDERS.get(prefix) or DemoProvider(prefix, "", "", "")
 
     def sentence(self) -> str:
@@ -112,6 +119,9 @@ class Player:
                 f"{self.name} needs the package {package!r}, which is not installed: pip install 'keyturn[{extra}]', "
                 f"{self._without()}"
             )
+        row = NAMED.get(split_name(self.name)[0] or "")
+        if row is not None and row.address:
+            row.key_in_use()
         return default_provider().get_model(self.name)
 
     def trouble(self, error: Exception) -> str | None:
@@ -126,7 +136,8 @@ class Player:
         if status is None and not is_passing(error):
             return None
         said = escape(" ".join(str(error).split())[:200], keep="")
-        return f"{who.name} did not answer ({type(error).__name__}: {said}): try again, {self._without()}"
+        where = f" at {who.address}" if who.address else ""
+        return f"{who.name} did not answer{where} ({type(error).__name__}: {said}): try again, {self._without()}"
 
     def _without(self) -> str:
         return f"or run without a provider: {command()} {self.program} --scripted"

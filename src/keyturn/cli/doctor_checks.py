@@ -27,7 +27,8 @@ from ..inbox.rule_lint import complaints_of
 from ..journal.base import Store
 from ..journal.rows import DeliveryQuery, Query
 from ..journal.statements import SCHEMA
-from ..models.routing import MEMBERS, model_class, split_name
+from ..models.providers import PROVIDERS
+from ..models.routing import MEMBERS, chosen_by_environment, model_class, split_name
 from ..render.plural import plural
 from ..support.keys import OLD_VARIABLE, VARIABLE, ring, state_directory
 
@@ -246,11 +247,14 @@ async def check_app(store: Store, app: App) -> list[Diagnosis]:
 
 def _model(agent: str, name: str) -> list[Diagnosis]:
     """Say whether the provider of a named model can be used here."""
-    prefix = split_name(name)[0] or "openai"
-    if prefix not in MEMBERS:
+    prefix = split_name(name or chosen_by_environment() or "")[0] or "openai"
+    row = PROVIDERS.get(prefix)
+    if prefix not in MEMBERS and row is None:
         return []
     try:
         model_class(prefix)
+        if row is not None and row.address:
+            row.key_in_use()
     except KeyturnError as error:
         said = f"the model of agent {agent} cannot be used"
         return [Diagnosis("bad", "app", said, str(error))]

@@ -1,13 +1,15 @@
 """Find a model by its name: which provider it is, and its class, imported on first use.
 
-A bare name is OpenAI's; `provider:name` and `provider/name` name the provider. A new provider is one row of
-`MEMBERS`. Nothing here talks to a provider or knows how one is configured.
+A bare name is OpenAI's; `provider:name` and `provider/name` name the provider. A new wire format is one row of
+`MEMBERS`, and a new provider that speaks one of them a row of `PROVIDERS`. Nothing here talks to a provider.
 """
 
 from __future__ import annotations
 
+import os
 import re
 from collections.abc import Mapping
+from difflib import get_close_matches
 from importlib import import_module
 from typing import Any, Literal, TypedDict, Unpack, cast
 
@@ -15,6 +17,7 @@ from ..core.errors import UserError
 from ..core.settable import Sealed
 from .base import Model, ModelProvider
 from .openai.defaults import OPENAI
+from .providers import PROVIDERS
 
 # What a prefix means: module and class. The extra to install is the prefix up to its first dash.
 MEMBERS: dict[str, str] = {
@@ -23,6 +26,9 @@ MEMBERS: dict[str, str] = {
     "anthropic": "keyturn.models.anthropic.model:AnthropicModel",
     "google": "keyturn.models.google.model:GoogleModel",
 }
+
+#: The variable that names the model of an agent that names none.
+DEFAULT_VARIABLE = "KEYTURN_MODEL"
 
 # OpenAI's own names may hold a colon: fine-tuned models do.
 _BARE = re.compile(r"ft:.*|[^:/]*")
@@ -40,19 +46,28 @@ def split_name(model_name: str) -> tuple[str | None, str]:
 
 
 def model_class(prefix: str) -> Any:
-    """Return the model class behind a prefix, or raise a `UserError` that says what to install."""
-    module, _, name = MEMBERS[prefix].partition(":")
+    """Return what makes the models behind a prefix, or raise a `UserError` that says what to install."""
+    module, _, name = (MEMBERS.get(prefix) or PROVIDERS[prefix].made_by).partition(":")
     try:
         return getattr(import_module(module), name)
     except ModuleNotFoundError as error:
         raise _missing(prefix, error) from error
 
 
+def chosen_by_environment() -> str | None:
+    """Return the model that the environment names for agents that name none."""
+    return os.environ.get(DEFAULT_VARIABLE, "").strip() or None
+
+
 def _missing(prefix: str, error: ModuleNotFoundError) -> UserError:
-    extra = prefix.partition("-")[0]
+    extra = _EXTRAS.get((error.name or "").partition(".")[0], prefix.partition("-")[0])
     return UserError(
         f"models of {prefix!r} need the package {error.name!r}, which is not installed: pip install 'keyturn[{extra}]'"
     )
+
+
+# The extra that a package is in, where it is not called as the prefix is.
+_EXTRAS = {"openai": "openai", "anthropic": "anthropic", "google": "google", "httpx2": "openai"}
 
 
 class OpenAIOptions(TypedDict, total=False):
@@ -74,8 +89,8 @@ _MEMBER_OPTIONS = {
     "openai_project": "project",
 }
 
-# Packages between a program and providers, which models of the OpenAI Agents SDK are named by.
-_GATEWAYS = {"litellm": "LiteLLM", "any-llm": "any-llm"}
+# Packages between a program and providers that models of the OpenAI Agents SDK are named by, and that are not here.
+_GATEWAYS = {"any-llm": "any-llm"}
 
 
 class MultiProvider(ModelProvider, Sealed):
@@ -88,8 +103,9 @@ class MultiProvider(ModelProvider, Sealed):
     Traceback (most recent call last):
     ...
     keyturn.core.errors.UserError: no provider is called 'local' (model 'local:llama'); known are openai, \
-openai-chat, anthropic, google. Write 'openai:local:llama' if that is the whole name of a model behind OpenAI's API, \
-or pass MultiProvider({'local': provider})
+openai-chat, anthropic, google, ollama, llama.cpp, vllm, lmstudio, openrouter, groq, mistral, deepseek, xai, together, \
+fireworks, azure, azure-chat, bedrock, vertex, litellm. Write 'openai:local:llama' if that is the whole name of a \
+model behind OpenAI's API, or pass MultiProvider({'local': provider})
     """
 
     _remedies = dict.fromkeys(OpenAIOptions.__annotations__, "make another MultiProvider")
@@ -117,11 +133,12 @@ or pass MultiProvider({'local': provider})
         self._made: dict[tuple[str, str | None, int], Model] = {}
 
     def get_model(self, model_name: str | None) -> Model:
-        """Return the model of that name; None is OpenAI's default model."""
+        """Return the model of that name; None is the one that `KEYTURN_MODEL` names, else OpenAI's default model."""
+        model_name = model_name or chosen_by_environment()
         prefix, name = split_name(model_name) if model_name else (None, None)
         if prefix in self._mapping:
             return self._mapping[prefix].get_model(name or None)
-        if prefix is not None and prefix not in MEMBERS:
+        if prefix is not None and prefix not in MEMBERS and prefix not in PROVIDERS:
             if not self._unknown_is_name:
                 raise self._unknown(prefix, model_name or "")
             prefix, name = None, model_name or ""
@@ -147,23 +164,30 @@ or pass MultiProvider({'local': provider})
         key = (prefix, name, OPENAI.changes)
         model = self._made.get(key)
         if model is None:
-            member, options = model_class(prefix), self._openai if prefix.startswith("openai") else {}
+            member = model_class(prefix)
             try:
-                model = member(name, **options)
+                if prefix in MEMBERS:
+                    model = member(name, **(self._openai if prefix.startswith("openai") else {}))
+                else:
+                    model = member(name, prefix)
             except ModuleNotFoundError as error:  # a member may import its SDK as late as here
                 raise _missing(prefix, error) from error
             self._made[key] = model
         return model
 
     def _unknown(self, prefix: str, model_name: str) -> UserError:
-        known = ", ".join([*self._mapping, *MEMBERS])
+        names = [*self._mapping, *MEMBERS, *PROVIDERS]
+        known = ", ".join(names)
         if prefix in _GATEWAYS:
             return UserError(
                 f"keyturn has no {_GATEWAYS[prefix]}, which model {model_name!r} asks for: name the provider "
                 f"({known}), or ask its API by OpenAIChatCompletionsModel(base_url=...), or pass "
                 f"MultiProvider({{{prefix!r}: provider}}) with a provider of your own"
             )
+        near = get_close_matches(prefix.lower(), names, 3, 0.7)
+        meant = f"the nearest is {' or '.join(repr(name) for name in near)}, " if near else ""
         return UserError(
-            f"no provider is called {prefix!r} (model {model_name!r}); known are {known}. Write 'openai:{model_name}' "
-            f"if that is the whole name of a model behind OpenAI's API, or pass MultiProvider({{{prefix!r}: provider}})"
+            f"no provider is called {prefix!r} (model {model_name!r}); {meant}known are {known}. Write "
+            f"'openai:{model_name}' if that is the whole name of a model behind OpenAI's API, or pass "
+            f"MultiProvider({{{prefix!r}: provider}})"
         )

@@ -11,7 +11,7 @@ from contextlib import aclosing
 from functools import partial
 from importlib.util import find_spec
 from inspect import iscoroutinefunction
-from typing import Any, ClassVar, TypeVar, cast
+from typing import Any, ClassVar, Self, TypeVar, cast
 
 from ...core.errors import ModelBehaviorError, UserError
 from ...core.items import input_items
@@ -70,6 +70,13 @@ class AnthropicModel(Model, Sealed):
         self.max_tokens = max_tokens
         self._client = client
         self._made = ClientPerLoop(partial(_new_client, api_key, base_url), _closed)
+
+    @classmethod
+    def made_by(cls, model: str, make: Callable[[], Any]) -> Self:
+        """Make a model whose clients, one for each event loop, are made by a function."""
+        made = cls(model)
+        made._made = ClientPerLoop(make, _closed)
+        return made
 
     async def get_response(self, *args: Any, **kwargs: Any) -> ModelResponse:
         """Return one reply, whole."""

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import AsyncGenerator, AsyncIterator, Awaitable, Callable
 from contextlib import aclosing
 from functools import partial
-from typing import Any, ClassVar, TypeVar
+from typing import Any, ClassVar, Self, TypeVar
 
 from ...core.errors import UserError
 from ...core.items import input_items
@@ -55,7 +55,14 @@ class GoogleModel(Model, Sealed):
             raise UserError("GoogleModel needs the package 'google-genai': pip install 'keyturn[google]'")
         self.model = model
         self._client = client
-        self._made = ClientPerLoop(partial(_new_client, api_key, base_url), _closed)
+        self._made = ClientPerLoop(partial(gemini_client, base_url, api_key=api_key), _closed)
+
+    @classmethod
+    def made_by(cls, model: str, make: Callable[[], Any]) -> Self:
+        """Make a model whose clients, one for each event loop, are made by a function."""
+        made = cls(model)
+        made._made = ClientPerLoop(make, _closed)
+        return made
 
     async def get_response(self, *args: Any, **kwargs: Any) -> ModelResponse:
         """Return one reply, whole."""
@@ -116,7 +123,8 @@ class GoogleModel(Model, Sealed):
         return getattr(client, "aio", client).models
 
 
-def _new_client(api_key: str | None, base_url: str | None) -> Any:
+def gemini_client(base_url: str | None = None, **settings: Any) -> Any:
+    """Return a client of the SDK, for the Gemini API unless the settings say otherwise."""
     from google.genai import Client
     from google.genai.types import HttpOptions
     from httpx2 import AsyncHTTPTransport
@@ -128,7 +136,7 @@ def _new_client(api_key: str | None, base_url: str | None) -> Any:
     )
     options.base_url = base_url
     try:
-        return Client(api_key=api_key, http_options=options)
+        return Client(http_options=options, **settings)
     except ValueError as error:
         raise UserError(f"Gemini needs a key: set GOOGLE_API_KEY, or pass api_key= or a client ({error})") from error
 

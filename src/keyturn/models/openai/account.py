@@ -7,7 +7,7 @@ with it; one that was given is used as it is and never closed. The SDK is import
 from __future__ import annotations
 
 import os
-from collections.abc import Awaitable
+from collections.abc import Awaitable, Callable
 from inspect import iscoroutinefunction
 from typing import Any, Self
 from urllib.parse import urlsplit
@@ -33,34 +33,30 @@ class OpenAIAccount:
     keyturn.core.errors.UserError: openai_client has a key and an address of its own; give one or the other
     """
 
-    def __init__(self, client: Any = None, **settings: str | None) -> None:
+    def __init__(self, client: Any = None, *, make: Callable[[], Any] | None = None, **settings: str | None) -> None:
         given = {name: value for name, value in settings.items() if value is not None}
         if client is not None and given:
             raise UserError("openai_client has a key and an address of its own; give one or the other")
         self._given = client
         self._settings = given
-        self._made = ClientPerLoop(self._make, _closed)
+        self._is_own = bool(given) or make is not None
+        self._made = ClientPerLoop(make or self._make, _closed)
 
     async def client(self) -> tuple[Any, bool]:
         """Return the client to ask with, and whether it was made here."""
         given = self._given
-        if given is None and not self._settings:
+        if given is None and not self._is_own:
             given = OPENAI.client
         if given is not None:
             return _asynchronous(given), False
         return await self._made.client(), True
 
     def _make(self) -> Any:
-        try:
-            from openai import AsyncOpenAI, DefaultAsyncHttpxClient
-        except ModuleNotFoundError as error:
-            raise UserError(f"this model needs the package {error.name!r}: pip install 'keyturn[openai]'") from error
         settings: dict[str, Any] = dict(self._settings)
         key = settings.setdefault("api_key", OPENAI.key or os.environ.get("OPENAI_API_KEY"))
         if not key:
             raise UserError(_KEYLESS)
-        # Asking again is done here, where it is known what was told and recorded; twice would multiply.
-        return AsyncOpenAI(max_retries=0, http_client=DefaultAsyncHttpxClient(verify=certificates()), **settings)
+        return new_client(**settings)
 
     async def close(self) -> None:
         """Close the client that was made in this event loop."""
@@ -98,6 +94,19 @@ class OpenAIModel(Model, Sealed):
     def model(self) -> str:
         """Return the model's name."""
         return self._name or OPENAI.model_name()
+
+
+def new_client(kind: str = "AsyncOpenAI", **settings: Any) -> Any:
+    """Return a client of the SDK, which tries once.
+
+    What is tried again is decided here, where it is known what was told and recorded; twice would multiply.
+    """
+    try:
+        import openai
+    except ModuleNotFoundError as error:
+        raise UserError(f"this model needs the package {error.name!r}: pip install 'keyturn[openai]'") from error
+    lines = openai.DefaultAsyncHttpxClient(verify=certificates())
+    return getattr(openai, kind)(max_retries=0, http_client=lines, **settings)
 
 
 def _closed(client: Any) -> Awaitable[None]:

@@ -63,10 +63,13 @@ class OpenAIChatCompletionsModel(OpenAIModel):
         settings = request.model_settings
         return OpenAIQuestion(
             client.chat.completions,
-            chat_body(self.model, request, openais=is_openais(client), streamed=streamed),
+            self._body(request, openais=is_openais(client), streamed=streamed),
             settings,
             retries(settings.retry, 2 if ours else 0),
         )
+
+    def _body(self, request: ModelRequest, *, openais: bool, streamed: bool) -> dict[str, Any]:
+        return chat_body(self.model, request, openais=openais, streamed=streamed)
 
 
 def _all(convert: Callable[..., Iterator[StreamEvent]], *args: Any) -> list[StreamEvent]:
