@@ -97,7 +97,7 @@ def test_reasons_say_what_to_do() -> None:
         ("from keyturn import sandbox", "sandbox agents"),
         ("from keyturn import set_trace_provider", "opentelemetry.trace.set_tracer_provider"),
         ("import keyturn.voice", "voice pipeline"),
-        ("from keyturn.extensions.models.litellm_model import LitellmModel", "a Model of your own"),
+        ("from keyturn.extensions.models.any_llm_model import AnyLLMModel", "name the provider, as in 'openrouter"),
         ("from keyturn.extensions.memory import RedisSession", "subclass SessionABC: it has four methods"),
         ("from keyturn.extensions.memory import AdvancedSQLiteSession", "a run has, see RunState.fork"),
         ("from keyturn.tool import ToolCaller", "leave out allowed_callers"),

@@ -90,7 +90,7 @@ def test_what_is_no_python_is_refused(source: bytes) -> None:
 PROGRAM = """\
 import agents
 from agents import ShellTool, function_tool, trace
-from agents.extensions.models.litellm_model import LitellmModel
+from agents.extensions.models.any_llm_model import AnyLLMModel
 from agents.mcp import MCPServerStdio
 
 shell = ShellTool(executor=run)
@@ -132,7 +132,7 @@ def test_what_differs_is_listed_where_the_program_touches_it() -> None:
     } <= notes
     others = sorted((line, text) for line, text in notes if line in (3, 22) and text != LABEL)
     assert [line for line, _text in others] == [3, 22, 22]
-    assert "keyturn has no 'extensions.models.litellm_model'" in others[0][1]
+    assert "keyturn has no 'extensions.models.any_llm_model'" in others[0][1]
     assert "a string names 'agents.Runner.run'" in others[1][1]
     assert "keyturn has no 'set_trace_provider'" in others[2][1]
     assert not any(line in (7, 11, 14) for line, _text in notes)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import importlib
 import json
 import logging
 import re
@@ -274,6 +275,15 @@ async def test_litellm_is_asked_for_any_other_model(litellm: list[Any], streamed
     assert [asked["model"] for asked in litellm] == ["cohere/command-a"] * 2
     assert litellm[0]["temperature"] == 0.5
     assert litellm[1]["messages"][-1] == {"role": "tool", "tool_call_id": "c1", "content": "paid ada"}
+
+
+def test_names_of_the_openai_agents_sdk_lead_to_the_same_models() -> None:
+    model = importlib.import_module("keyturn.extensions.models.litellm_model").LitellmModel
+    provider = importlib.import_module("keyturn.extensions.models.litellm_provider").LitellmProvider()
+    named = MultiProvider().get_model("litellm/cohere/command-a")
+    assert type(named) is type(provider.get_model("cohere/command-a")) is model
+    with pytest.raises(UserError, match="no default model"):
+        provider.get_model(None)
 
 
 async def test_without_litellm_its_extra_is_named(monkeypatch: pytest.MonkeyPatch) -> None:

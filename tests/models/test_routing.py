@@ -98,6 +98,8 @@ def test_settings_for_openai_reach_openai_only() -> None:
         MultiProvider(openai_client="c", openai_api_key="k")
     with pytest.raises(TypeError, match="openai_api_ky"):
         MultiProvider(openai_api_ky="k")
+    with pytest.raises(TypeError, match=r"openai_prefix_mode.*write 'openai:NAME'"):
+        MultiProvider(openai_prefix_mode="model_id")
 
 
 def test_a_model_is_made_once_until_the_defaults_change() -> None:

@@ -17,8 +17,7 @@ from ..core.settable import own_of
 from ..support.lazy import is_installed
 from .anthropic.model import AnthropicModel
 from .base import Model
-from .google.model import GoogleModel
-from .google.model import gemini_client
+from .google.model import GoogleModel, gemini_client
 from .openai.account import OpenAIAccount, OpenAIModel, new_client
 from .openai.chat import OpenAIChatCompletionsModel
 from .openai.responses import OpenAIResponsesModel

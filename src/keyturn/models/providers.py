@@ -87,7 +87,9 @@ PROVIDERS: dict[str, NamedProvider] = {
         "llama.cpp", "LLAMA_API_KEY", "http://localhost:8080/v1", "LLAMA_CPP_BASE_URL",
         Lacks(strict=True, forced="named"), keyless=True, trace="llama.cpp",
     ),
-    "vllm": NamedProvider("vLLM", "VLLM_API_KEY", "http://localhost:8000/v1", "VLLM_BASE_URL", keyless=True, trace="vllm"),
+    "vllm": NamedProvider(
+        "vLLM", "VLLM_API_KEY", "http://localhost:8000/v1", "VLLM_BASE_URL", keyless=True, trace="vllm"
+    ),
     "lmstudio": NamedProvider(
         "LM Studio", "LM_API_TOKEN", "http://localhost:1234/v1", "LMSTUDIO_BASE_URL",
         Lacks(strict=True, forced="named"), keyless=True, trace="lmstudio",

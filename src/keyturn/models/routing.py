@@ -89,6 +89,15 @@ _MEMBER_OPTIONS = {
     "openai_project": "project",
 }
 
+# What to write in place of settings that the class of this name has in the OpenAI Agents SDK.
+_HTTP = "models are asked over HTTP only; leave it out"
+_ELSEWHERE = {
+    "openai_prefix_mode": "write 'openai:NAME' for the whole name of a model behind OpenAI's API",
+    "openai_use_responses_websocket": _HTTP,
+    "openai_websocket_base_url": _HTTP,
+    "openai_agent_registration": "name runs with RunConfig(workflow_name=..., group_id=...)",
+}
+
 # Packages between a program and providers that models of the OpenAI Agents SDK are named by, and that are not here.
 _GATEWAYS = {"any-llm": "any-llm"}
 
@@ -123,7 +132,8 @@ model behind OpenAI's API, or pass MultiProvider({'local': provider})
             if not isinstance(cast("Any", provider), ModelProvider):
                 raise UserError(f"MultiProvider: {prefix!r} must map to a ModelProvider, not {type(provider).__name__}")
         for name in openai.keys() - OpenAIOptions.__annotations__.keys():
-            raise TypeError(f"MultiProvider has no setting {name!r}")
+            remedy = _ELSEWHERE.get(name)
+            raise TypeError(f"MultiProvider has no setting {name!r}{f': {remedy}' if remedy else ''}")
         given: dict[str, Any] = {name: value for name, value in openai.items() if value is not None}
         self._use_responses: bool | None = given.pop("openai_use_responses", None)
         if "openai_client" in given and len(given) > 1:

@@ -19,7 +19,7 @@ _VOICE = "there is no voice pipeline; pass text in and speak the final output wi
 _SOCKET = "models are asked over HTTP only: use OpenAIResponsesModel"
 _HARNESS = "runs are not registered with a harness: name them with RunConfig(workflow_name=..., group_id=...)"
 _CUSTOM_DATA = "results carry what the tool returns: return the data, or keep it in the run's context"
-_MEMBERS = "use a Model of your own, OpenAIChatCompletionsModel(base_url=...), or 'anthropic:...' and 'google:...'"
+_MEMBERS = "name the provider, as in 'openrouter:...' and 'groq:...', or use OpenAIChatCompletionsModel(base_url=...)"
 _STORE = "use SQLiteSession, SQLAlchemySession or EncryptedSession, or subclass SessionABC: it has four methods"
 _INSIDE = "it is a part of that SDK's machinery and no interface of it"
 _TRACING = "RunConfig(tracing=...) is an OpenTelemetry TracerProvider; for a key use set_tracing_export_api_key"
@@ -59,7 +59,8 @@ PATHS: dict[str, str] = {
     "extensions.memory.dapr_session": _STORE,
     "extensions.memory.mongodb_session": _STORE,
     "extensions.memory.redis_session": _STORE,
-    "extensions.models": _MEMBERS,
+    "extensions.models.any_llm_model": _MEMBERS,
+    "extensions.models.any_llm_provider": _MEMBERS,
     "extensions.tool_output_trimmer": "cut old results in RunConfig(call_model_input_filter=...)",
     "extensions.visualization": "nothing draws agents; their tools and handoffs are plain lists that you can walk",
     "logger": "use logging.getLogger('keyturn'), or enable_verbose_stdout_logging()",
@@ -135,6 +136,9 @@ NAMES: dict[str, str] = {
     "MultiProviderUnknownPrefixMode": "annotate with Literal['error', 'model_id']",
     "Converter": _INSIDE,
     "ConvertedTools": _INSIDE,
+    "InternalChatCompletionMessage": _INSIDE,
+    "InternalToolCall": _INSIDE,
+    "LitellmConverter": _INSIDE,
     "OpenAIAgentRegistrationConfig": _HARNESS,
     "set_default_openai_agent_registration": _HARNESS,
     "set_default_openai_harness": _HARNESS,

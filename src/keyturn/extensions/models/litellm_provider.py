@@ -1,0 +1,8 @@
+"""Re-export the provider of LiteLLM's models under a path of the OpenAI Agents SDK; nothing is defined here."""
+
+from __future__ import annotations
+
+from ...models.litellm import LitellmProvider as LitellmProvider
+from ...support.missing import speaks
+
+speaks(__name__)
