@@ -10,6 +10,7 @@ from typing import Any
 import pytest
 from limits import RateLimitItemPerHour
 
+import keyturn
 from keyturn import App, MemoryJournal
 from keyturn.audit.service import Audit
 from keyturn.journal import memory_rows
@@ -183,6 +184,7 @@ async def test_a_bystanders_list_of_runs_reads_the_requests_of_each_run_alone(mo
 
 
 def test_a_server_without_its_packages_says_what_to_install(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(keyturn, "server", getattr(keyturn, "server", None), raising=False)  # it is imported anew
     for name in [name for name in sys.modules if name.startswith(("keyturn.server", "fastapi"))]:
         monkeypatch.delitem(sys.modules, name)
     monkeypatch.setitem(sys.modules, "fastapi", None)

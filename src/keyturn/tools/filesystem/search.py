@@ -11,6 +11,7 @@ import dataclasses
 import json
 import os
 import re
+import signal
 import subprocess
 import sys
 import time
@@ -252,7 +253,8 @@ _PROGRAM = (
     "from keyturn.tools.filesystem.search import main; main(int(sys.argv[2]))"
 )
 _REMEDY = "use a simpler pattern, or search in a smaller place"
-_GRACE = 1.0
+_GRACE = 0.5  # the processor time that a search has beyond its own, once it has begun
+_STARTS = 10.0  # how long its process may take besides, on a machine that is busy with others
 _LIBRARIES = ("LD_LIBRARY_PATH", "DYLD_LIBRARY_PATH")  # without them some interpreters do not start
 
 
@@ -262,17 +264,18 @@ def _in_a_process(root: int, query: SearchQuery) -> Found:
     home = str(Path(__file__).parents[3])
     command = [sys.executable, "-I", "-S", "-c", _PROGRAM, home, str(root)]
     given = json.dumps(dataclasses.asdict(query)).encode()
-    seconds = query.seconds + _GRACE
     try:
         done = subprocess.run(
             command,
             input=given,
             capture_output=True,
-            timeout=seconds,
+            timeout=query.seconds + _STARTS,
             pass_fds=(root,),
             env={name: os.environ[name] for name in _LIBRARIES if name in os.environ},
             check=False,
         )
+        if done.returncode == -signal.SIGPROF:
+            raise SearchFailed(f"it took longer than {query.seconds:g} s; {_REMEDY}")
         answer = json.loads(done.stdout)
     except subprocess.TimeoutExpired:
         raise SearchFailed(f"it took longer than {query.seconds:g} s; {_REMEDY}") from None
@@ -285,13 +288,10 @@ def _in_a_process(root: int, query: SearchQuery) -> Found:
 
 def main(root: int) -> None:
     """Read a query and write what was found; the system ends this process if its parent is gone."""
-    import resource  # only this process limits itself
-
     query = json.loads(sys.stdin.buffer.read())
     query["names"] = tuple(query["names"])
     made = SearchQuery(**query)
-    seconds = int(made.seconds + _GRACE) + 1
-    resource.setrlimit(resource.RLIMIT_CPU, (seconds, seconds))
+    signal.setitimer(signal.ITIMER_PROF, made.seconds + _GRACE)  # nothing else ends an expression that backtracks
     try:
         answer = dataclasses.asdict(run(root, made))
     except (SearchFailed, ValueError, OSError) as error:

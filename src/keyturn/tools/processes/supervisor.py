@@ -139,32 +139,56 @@ def _end(group: int | None, grace: float, statuses: dict[int, int]) -> tuple[int
     if _alive(group):  # what is on its way out needs no ending: the end of a pipe, the inside of a sandbox
         time.sleep(_TICK)
     found = _alive(group)
-    if not found:
+    there = len(found) or _left(group, statuses)
+    if not there:
         _reap(statuses)
         return 0, 0
     _tell(found, _signal.SIGTERM)
-    _wait(group, grace, statuses, None)
-    _wait(group, _PATIENCE, statuses, _signal.SIGKILL)
-    _reap(statuses)
-    return len(found), len(_alive(group))
+    _wait(group, grace, statuses, kills=False)
+    _wait(group, _PATIENCE, statuses, kills=True)
+    return there, _left(group, statuses)
 
 
-def _wait(group: int | None, seconds: float, statuses: dict[int, int], number: int | None) -> None:
+def _left(group: int | None, statuses: dict[int, int]) -> int:
+    """Return how many are left: only that nothing is left to wait for says that none is, since a list may miss some."""
+    waits = _reap(statuses)
+    left = len(_alive(group))
+    return max(left, 1) if group is None and waits else left
+
+
+def _wait(group: int | None, seconds: float, statuses: dict[int, int], *, kills: bool) -> None:
     until = time.monotonic() + seconds
     while time.monotonic() < until:
-        _reap(statuses)
+        waits = _reap(statuses)
+        if kills and group is None:
+            _kill(_children())  # before all are listed, which takes longer than the life of what forks and is gone
         left = _alive(group)
-        if not left:
+        if not left and not (group is None and waits):
             return
-        if number is None:
+        if not kills:
             time.sleep(_TICK)
             continue
-        # Stopped first, so that what forks faster than it can be killed does not win.
-        refused = _tell(left, _signal.SIGSTOP)
-        _tell(left, number)
-        if refused == len(left):  # they belong to somebody else, and time will not change that
+        refused = _kill(left)
+        if left and refused == len(left):  # they are another user's, and time will not change that
             return
         time.sleep(0 if refused == 0 else _TICK)
+
+
+def _children() -> list[int]:
+    """Return the children of this process, where the kernel lists them at once; some may be missed."""
+    keeper = os.getpid()
+    try:
+        with open(f"/proc/{keeper}/task/{keeper}/children", "rb") as file:
+            return [int(child) for child in file.read().split()]
+    except OSError:
+        return []
+
+
+def _kill(processes: list[int]) -> int:
+    """Stop each and kill it, so that what forks faster than it can be killed does not win; return how many may not."""
+    refused = _tell(processes, _signal.SIGSTOP)
+    _tell(processes, _signal.SIGKILL)
+    return refused
 
 
 def _tell(processes: list[int], number: int) -> int:
