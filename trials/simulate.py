@@ -29,6 +29,7 @@ SMALLER: dict[str, tuple[Any, ...]] = {
     "roles": (False,), "limits": (False,), "telling": (False,), "talks": (False,),
     "forks": (False,), "poison": (False,), "reviews": (False,), "queues": (False,), "late": (False,),
     "patience": (False,), "callers": (False,),
+    "chains": (False,),
     "runs": (1,), "processes": (1, 2), "depth": (0, 1), "calls": (1, 2),
 }  # fmt: skip
 

@@ -12,25 +12,29 @@ from keyturn.audit.checker import check
 from keyturn.directory.people import Login, People
 from keyturn.inbox.request_store import RequestStore
 from keyturn.models.scripted.model import ScriptedModel, function_call
+from keyturn.tools.base import OutcomeUnknown
 from tests.attack.leaving import left, left_and_came_back, lost_the_role
 from tests.table import each
 
 pytestmark = pytest.mark.usefixtures("own_key")
 PAID: list[int] = []
 _TWO = Approval(role="finance", quorum=2)
+_CHAIN = Approval(steps=[Approval(role="finance"), Approval(role="ops")])
 
 
 async def pay(amount: int) -> str:
     """Pay somebody."""
+    if not amount:
+        raise OutcomeUnknown("the line went dead")
     PAID.append(amount)
     return "paid"
 
 
-async def _apps(terms: Approval = _TWO) -> AsyncGenerator[App]:
+async def _apps(terms: Approval = _TWO, amount: int = 5) -> AsyncGenerator[App]:
     PAID.clear()
     tool = function_tool(needs_approval=True, approval=terms)(pay)
     app = App(
-        [Agent("desk", model=ScriptedModel([[function_call("pay", {"amount": 5})], "Done."]), tools=[tool])],
+        [Agent("desk", model=ScriptedModel([[function_call("pay", {"amount": amount})], "Done."]), tools=[tool])],
         MemoryJournal(),
     )
     await app.people.start("ada")
@@ -49,6 +53,10 @@ async def app() -> AsyncGenerator[App]:
 
 async def lost_another_role(people: People) -> None:
     await people.take_role("ops", of="ben", by="ada")
+
+
+async def nothing(_people: People) -> None:
+    """Nothing became of Ben."""
 
 
 async def voted(app: App, became: Callable[[People], Awaitable[None]], by: str = "ben") -> Any:
@@ -110,6 +118,21 @@ async def test_a_confirmation_of_a_person_who_could_not_give_it_now_lets_nothing
             await app.inbox.approve(asked, by=Login("cyd"))
         await app.inbox.reject(asked, by=Login("cyd"))
         assert ((await app.wait(asked.run, 20)).status, PAID) == ("finished", [])
+        assert (await check(app.journal)).violations == []
+
+
+async def test_a_call_in_doubt_is_resolved_though_a_voter_of_an_earlier_step_left() -> None:
+    async for app in _apps(_CHAIN, amount=0):
+        asked = await voted(app, nothing)
+        assert await ends(app, await app.inbox.get(asked.id), "cyd") == "waiting"
+        await app.inbox.resolve(await app.inbox.get(asked.id), "retry", by=Login("ben"))
+        await left(app.people)
+        doubt = await app.inbox.get(asked.id)
+        assert (doubt.kind, doubt.request.step) == ("in_doubt", 2)
+        with pytest.raises(NotAllowed, match=r"ben approved this call.* resolve it as ran or did_not_run"):
+            await app.inbox.resolve(doubt, "retry", by=Login("cyd"))
+        await app.inbox.resolve(doubt, "did_not_run", by=Login("cyd"))
+        assert (await app.wait(asked.run, 20)).status == "finished"
         assert (await check(app.journal)).violations == []
 
 

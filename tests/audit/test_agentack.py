@@ -18,11 +18,13 @@ from keyturn import App, Approval, Grant, MemoryJournal, Runner
 from keyturn.audit.checker import check
 from keyturn.audit.decisions.agentack import trace_of
 from keyturn.audit.service import Audit
+from keyturn.core import commands as cm
 from keyturn.core import events as ev
 from keyturn.core.people import Decider
 from keyturn.engine.run.log_cache import log_in
 from keyturn.testing.crash import play
 from tests.audit.records import ADA, a_call, desk, paid, paying
+from tests.core.samples import asked, person, tool
 from tests.corpus.stories import STORIES
 from tests.scenarios import CATALOGUE
 
@@ -85,6 +87,35 @@ async def test_an_open_run_is_incomplete_and_a_store_is_exported_run_by_run(tmp_
     assert set(found.values()) == {"PASS"}
     await here.audit.export(tmp_path / "one", format="agentack", run=run)
     assert [path.stem for path in (tmp_path / "one").glob("*.jsonl")] == [run]
+
+
+def test_who_decides_alone_in_an_emergency_or_after_a_confirmation_approved_it() -> None:
+    def trace(terms: Approval, *words: ev.Decision) -> tuple[str, set[str]]:
+        pen = asked(tool("c0", "ask", terms=terms), requester="eve")
+        for made in words:
+            pen.decide("approve", by=made.decider, broke_glass=made.broke_glass, note=made.note)
+        if pen.state() == "asked":
+            return "pending", set()
+        pen.begin()
+        pen.end()
+        pen(cm.CloseRun("done", []))
+        return judged(pen.log.steps)
+
+    def by(name: str, *roles: str, **way: Any) -> ev.Decision:
+        return ev.Decision("r/1.0", "approve", "", decider=person(name, *roles), **way)
+
+    two = Approval(role="ops", confirm=True, break_glass="chief")
+    chain = Approval(steps=[Approval(confirm=True), Approval(role="ops", quorum=2)])
+    alone, requester, ops, other = (
+        by("cyd", "chief", broke_glass=True, note="fire"),
+        by("eve"),
+        by("ada", "ops"),
+        by("bob", "ops"),
+    )
+    assert trace(two, alone) == ("PASS", set())
+    assert trace(two, requester, ops) == ("PASS", set())
+    assert trace(chain, requester, ops, other) == ("PASS", set())
+    assert trace(chain, requester, ops) == ("pending", set())
 
 
 # Mutants ------------------------------------------------------------------------------------------------------------

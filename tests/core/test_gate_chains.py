@@ -40,6 +40,17 @@ def audited(pen: Pen) -> None:
         read_step(run, line)
 
 
+def objected(lines: list[ev.Step]) -> str:
+    """What the auditor has against a log."""
+    run = AuditedRun("run")
+    try:
+        for line in lines:
+            read_step(run, line)
+    except Exception as error:
+        return str(error)
+    return ""
+
+
 def test_a_call_runs_when_each_step_is_met_in_its_turn() -> None:
     pen = chain()
     pen.refuses(NotAllowed, cm.Deliver([pen.decision("approve", by=GUS)]))
@@ -192,6 +203,37 @@ def test_what_was_let_run_and_is_asked_anew_begins_at_the_first_step() -> None:
     assert (stricter.state(), stricter.call().terms) == ("asked", Approval(role="chief"))
 
 
+def test_an_approval_of_a_chain_is_valid_for_as_long_as_its_last_step_says() -> None:
+    """However it came to it: in an emergency, and where its tool finds that a lost start did not run."""
+    glass: dict[str, Any] = {"break_glass": "chief"}
+    steps = Approval(role="manager", **glass), Approval(role="finance", execute_by="1h", **glass)
+
+    def alone(pen: Pen) -> None:
+        pen.decide("approve", by=person("cyd", "chief"), broke_glass=True, note="fire")
+
+    def probed(pen: Pen) -> None:
+        for who in (MIA, GUS):
+            pen.decide("approve", by=who)
+        pen.begin()
+        pen(cm.LoseCall(CALL, "gone"))
+        pen.decide("retry", via="probe")
+
+    for how in (alone, probed):
+        made = tool("c0", "ask", terms=Approval(steps=steps), recover="probe")
+        in_time, late = asked(made, requester="eve"), asked(made, requester="eve")
+        for pen in (in_time, late):
+            how(pen)
+            pen(*pen.screened())
+        [start] = in_time.begin()
+        late.now += HOUR + 1
+        late.refuses(Conflict, cm.StartCall(CALL, late.call().proposal.tool))
+        late(cm.Tick())
+        assert (in_time.state(), late.state()) == ("started", "asked")
+        audited(in_time)
+        audited(late)
+        assert "gone stale" in objected([*late.log.steps[:-1], ev.Step(late.now, [start])])
+
+
 @each(
     ("terms", "met"),
     [
@@ -245,11 +287,23 @@ def test_a_chain_and_other_terms_are_met_together() -> None:
         ({"steps": [Approval(confirm=True, role="ops"), MANAGER]}, "a step by itself"),
         ({"steps": [Approval(role="ops", execute_by="1h"), MANAGER]}, "in the last step"),
         ({"steps": [Approval(role="ops", break_glass="chief"), MANAGER]}, "each of its steps"),
+        ({"steps": [Approval(users=["ann"]), MANAGER, Approval(users=["ann"])]}, "one step"),
+        ({"steps": [Approval(users=["ann", "bob"], quorum=2), Approval(users=["bob", "cyd"], quorum=2)]}, "one step"),
+        ({"steps": [MANAGER] * 51}, "at most 50 steps"),
     ],
 )
 def test_a_chain_that_says_too_little_or_two_things_is_refused(terms: Any, remedy: str) -> None:
     with pytest.raises(UserError, match=remedy):
         Approval(**terms)
+
+
+def test_a_chain_names_as_many_people_as_its_steps_require() -> None:
+    one, two = Approval(users=["ann"]), Approval(users=["ann", "bob"])
+    assert len(Approval(steps=[two, one]).in_turn) == 2
+    late = Approval(users=["ann"], expires="1h", on_expiry="escalate", escalate_to=["bob"])
+    assert len(Approval(steps=[one, late]).in_turn) == 2, "others may decide it then"
+    again = Approval(steps=[one, Approval(role="ops")])
+    assert combined(again, Approval(steps=[Approval(role="ops"), one])) is None
 
 
 def test_the_auditor_finds_a_step_that_was_left_out() -> None:
@@ -259,13 +313,7 @@ def test_the_auditor_finds_a_step_that_was_left_out() -> None:
         pen.decide("approve", by=GUS)
         lines = list(pen.log.steps)
         change(lines)
-        run = AuditedRun("run")
-        try:
-            for line in lines:
-                read_step(run, line)
-        except Exception as error:
-            return str(error)
-        return ""
+        return objected(lines)
 
     def by(line: ev.Step, who: Any) -> ev.Step:
         made: Any = line.events[0]

@@ -99,6 +99,15 @@ def test_a_call_waits_and_runs_with_all_its_arguments(desk: Desk, capsys: pytest
     assert "4929" not in row.body
 
 
+def test_times_beside_a_chain_are_those_of_its_steps(desk: Desk) -> None:
+    steps = [Approval(role="manager"), Approval(role="finance", expires="4h")]
+    refund = refund_of(desk, approval=Approval(steps=steps), expires="1h", execute_by="10m")
+    refund.ask("A1")
+    terms = desk.pending().request.terms
+    assert terms is not None
+    assert [(step.expires, step.execute_by) for step in terms.in_turn] == [("1h", None), ("1h", "10m")]
+
+
 @pytest.mark.parametrize(
     ("verdict", "words", "error"),
     [("reject", {"message": "Too much."}, CallDenied), ("answer", {"output": {"amount": 1}}, None)],

@@ -13,14 +13,19 @@ from keyturn.channels.base import Recipient
 from keyturn.channels.messages import NoticedRequest, message_of
 from keyturn.chat.drawing import entry_rows
 from keyturn.chat.transcript import CallEntry, Transcript
+from keyturn.core import commands as cm
 from keyturn.core.codec import Log
 from keyturn.core.evolve import fold
+from keyturn.core.request import request_of
 from keyturn.core.run import new_run
 from keyturn.engine.run.log_cache import log_in
-from keyturn.journal.rows import Delivery
+from keyturn.journal.rows import Delivery, RequestRow
 from keyturn.models.scripted.model import ScriptedModel, function_call, tool_outputs
 from keyturn.presenting.event_words import Teller
+from keyturn.presenting.recorded import recorded, still_needed
+from keyturn.presenting.trail import trail_of
 from keyturn.server.api.run_lines import shown_line
+from tests.core.samples import Pen, asked, person, tool
 from tests.inbox.paying import ANN, BOB
 
 ASKS = Policy(Rule("ask", tool="pay", reason="over the limit"), default="allow")
@@ -191,3 +196,30 @@ async def test_a_question_to_the_agent_is_told_as_a_question_and_not_as_a_reject
         assert "reject" not in str(everything)
     model_reads = next(each for each in made.events("CallFinished"))["output"]
     assert "a person asks a question before they decide" in model_reads
+
+
+def test_a_vote_reads_as_what_its_voter_voted_for() -> None:
+    """Votes to answer a call, or to run it again, read as rejections, and to their voters as approvals."""
+
+    def reads(pen: Pen, verdict: str, by: Decider, **more: Any) -> tuple[str, str]:
+        pen.decide(verdict, by=by, **more)
+        row, trail = RequestRow.of(request_of(pen.run, pen.call())), trail_of(pen.log.steps, pen.call().id)
+        own = recorded(row, by.id, trail, pen.now, (), None)
+        return next(mark.word for mark in reversed(trail) if mark.by == by.id), "" if own is None else own.heading
+
+    plain, chain = (
+        asked(tool("c0", "ask", terms=terms))
+        for terms in (Approval(quorum=2), Approval(steps=[Approval(signed=False, role="ops"), Approval(quorum=2)]))
+    )
+    ada, bob, cyd = person("ada", "ops"), person("bob"), person("cyd")
+    assert reads(plain, "answer", ada, output="4") == ("1 of 2 answers", "You answered (1 of 2).")
+    for who in (ada, bob, cyd):
+        chain.decide("approve", by=who)
+    chain.begin()
+    chain(cm.LoseCall(chain.call().id, "the power failed"))
+    assert reads(chain, "retry", ada) == ("approved step 1 of 2", "You approved step 1 of 2.")
+    again = "1 of 2 approvals of another run", "You approved another run (step 2 of 2, 1 of 2)."
+    assert reads(chain, "retry", bob) == again
+    assert still_needed(request_of(chain.run, chain.call())).endswith(
+        "one more approval from any signed-in user is needed."
+    )

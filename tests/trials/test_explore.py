@@ -35,6 +35,8 @@ SHORT = (
     "in doubt, run again",
     "a fork carries votes along",
     "a fork carries looks and confirmations along",
+    "one person meets two steps of a chain",
+    "an emergency approval of a chain never goes stale",
 )
 
 

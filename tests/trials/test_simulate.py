@@ -17,7 +17,7 @@ from typing import Any
 
 import pytest
 
-from keyturn import App
+from keyturn import App, Approval
 from keyturn.asks import standing
 from keyturn.asks.service import AskService
 from keyturn.channels import lane
@@ -25,7 +25,7 @@ from keyturn.core import commands as cm
 from keyturn.core import crossing, decide, drills
 from keyturn.core import events as ev
 from keyturn.core.errors import Expired
-from keyturn.core.gate import delivery, expiry, reviews
+from keyturn.core.gate import deciding, delivery, expiry, reviews
 from keyturn.core.gate import marks as beside
 from keyturn.directory.book import Book
 from keyturn.engine import starting
@@ -96,6 +96,7 @@ def test_seeds_keep_every_promise_and_see_everything_happen() -> None:
         "poison: model",
     )
     kinds += ("callers: claims", "callers: claims prolonged", "callers: reported unknown", "callers: withdrawn")
+    kinds += ("steps met",)
     kinds += ("sessions", "decided in a session", "line: broken", "line: sent, and lost", "line: said twice")
     kinds += tuple(f"decision: {each}" for each in ("approve", "approve always", "reject", "edit", "answer"))
     kinds += tuple(f"decision: {each}" for each in ("ran", "did_not_run", "retry"))
@@ -370,6 +371,27 @@ def _never_stale(patch: pytest.MonkeyPatch) -> None:
     patch.setattr(expiry, "stale_at", lambda _call: None)
 
 
+def _in_one_step(patch: pytest.MonkeyPatch) -> None:
+    """A chain ends with its first step."""
+    due = delivery.terms_now
+
+    def alone(run: Any, call: Any) -> Any:
+        terms = due(run, call)
+        return None if terms is None else terms.alone
+
+    patch.setattr(delivery, "terms_now", alone)
+
+
+def _by_one_person(patch: pytest.MonkeyPatch) -> None:
+    """One person meets each step of a chain."""
+    patch.setattr(deciding, "voted_earlier", lambda *_call: "")
+
+
+def _lasting_chain(patch: pytest.MonkeyPatch) -> None:
+    """An approval of a chain is good for as long as the step says in which it was given."""
+    patch.setattr(Approval, "lasts_ms", Approval.execute_by_ms)
+
+
 def _open_to_strangers(patch: pytest.MonkeyPatch) -> None:
     """One account is shown the requests of another."""
 
@@ -409,6 +431,9 @@ BROKEN: list[Callable[[pytest.MonkeyPatch], None]] = [
     _claimed_for_good,
     _reported_by_all,
     _never_stale,
+    _in_one_step,
+    _by_one_person,
+    _lasting_chain,
     _open_to_strangers,
 ]
 

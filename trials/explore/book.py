@@ -45,6 +45,13 @@ class Word(msgspec.Struct, frozen=True):
     replayed: bool = False  # it was given before its maker withdrew their vote
 
 
+class Step(msgspec.Struct, frozen=True):
+    """A step of an approval chain that is met: its terms, and the words that met it."""
+
+    terms: Approval
+    words: tuple[Word, ...]
+
+
 class Told(msgspec.Struct, frozen=True):
     """One call as its events tell it."""
 
@@ -74,6 +81,8 @@ class Told(msgspec.Struct, frozen=True):
     elsewhere: bool = False  # what it waits for is its result, made elsewhere
     results: int = 0
     giver: str = ""  # who gave the standing decision that lets it run
+    met: tuple[Step, ...] = ()  # the steps of its chain that are met
+    due: Approval | None = None  # the terms of the step that is to be asked for at once
 
 
 class Review(msgspec.Struct, frozen=True):

@@ -9,7 +9,7 @@ from __future__ import annotations
 from typing import NamedTuple
 
 from keyturn.core import crossing, decide, drills, effects, evolve, moves, people, queueing, quota, run
-from keyturn.core.gate import deciding, delivery, grants, lending, noting, reviews, verdicts
+from keyturn.core.gate import deciding, delivery, expiry, grants, lending, noting, reviews, verdicts, words
 from trials.alteration import Edit, Mutant, mutant
 from trials.broken import BROKEN
 from trials.broken_people import OF_PEOPLE
@@ -149,6 +149,21 @@ SHOWN: list[Shows] = [
     _new("breaker", "a shared count is told of nothing", "I6", Edit(quota.tell_of, "if told:", "if False:")),
     _new("breaker", "a shared count is told again and again", "I6",
          Edit(quota.returned, "run.owed.pop(owed_as(event.call, event.of), None)", "pass")),
+    _new("chain", "a chain ends with its first step", "I1",
+         Edit(delivery._decided, "terms.then is not None and not alone", "False and not alone")),
+    _new("chain", "one person meets two steps of a chain", "I1",
+         Edit(words.voted_earlier, "if met and any(", "if {} and any(")),
+    _new("chain", "an emergency approval of a chain never goes stale", "I1",
+         Edit(expiry.stale_at, "call.terms.lasts_ms", "call.terms.execute_by_ms")),
+    _new("chain", "a step stays met whose vote is withdrawn", "I1",
+         Edit(noting.vote_withdrawn, "call.met = call.met[: step_of(call, made.by)]", "pass")),
+    _new("chain", "a chain in doubt keeps the steps that were met", "I1",
+         Edit(evolve._call_lost, "from_first_step(call)", "pass")),
+    _new("chain_policy", "a grant covers a chain", "I1",
+         Edit(grants._takes_more, "terms.in_two_steps or terms.then is not None or", "terms.in_two_steps or")),
+    _new("chain_policy", "the steps of a chain are met in any order", "I7",
+         Edit(deciding.meets, "steps = iter([*call.met, _last_step(run, call, decision)])",
+              "steps = [*call.met, _last_step(run, call, decision)]")),
     _new("queue", "a queued run begins twice", "I2", Edit(queueing.begin, "if not run.queued:", "if False:")),
     _new("queue", "a cancelled run has its turn", "I2", Edit(queueing.begin, "open_run(run)", "pass")),
     _new("hosted", "an approval is sent beside what has no result", "I6",

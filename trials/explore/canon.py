@@ -76,6 +76,7 @@ _LEFT_OUT: dict[type[Any], dict[str, str]] = {
         "withdrawn": "the same",
         "need": "by hand: has a time",
         "claim": "by hand: a time",
+        "met": "by hand: its votes have times",
         "snoozes": "the same",
     },
     Told: {"asked_at": "by hand: a time", "let_at": "the same", "held": "the same", "looks": "the same",
@@ -150,6 +151,7 @@ def _call(call: Call, age: Age) -> tuple[Any, ...]:
         call.approval is not None,
         call.supplied is not None,
         call.need and (call.need.wants, call.need.requests),
+        [(step.terms, [_OF_DECISION(vote) for vote in step.votes], step.asks) for step in call.met],
     )
     if state in SETTLED:
         return known
@@ -179,7 +181,7 @@ def _asked(age: Age, terms: Approval | None, at: int) -> int:
 
 def _until(age: Age, *terms: Approval | None) -> Age:
     """Return the age of a word, up to the time at which it is stale, or was looked at for long enough."""
-    spans = [span for each in terms if each is not None for span in (each.execute_by_ms, each.min_look_ms) if span]
+    spans = [span for each in terms if each is not None for span in (each.lasts_ms, each.min_look_ms) if span]
     if not spans:
         return _never
     most = max(spans) + UNIT

@@ -28,7 +28,7 @@ from .acts import (
     void,
     withdraw,
 )
-from .casts_beside import breaker, confirm, denial, hosted, queue, reviews, votes
+from .casts_beside import breaker, chain, chain_policy, confirm, denial, hosted, queue, reviews, votes
 from .changes import copy_store, fork_run, go_on, policy_changes, restore_store, settle_store, time_passes
 from .moves import Cast
 from .people import ANN, BOB, DEE, EVE, MAL, NED, ZOE
@@ -222,6 +222,6 @@ CASTS: dict[str, Callable[[], Cast]] = {
     made.__name__: made
     for made in (
         quorum, votes, expiry, grant, doubt, several, question, policy, steps, restore, drill, fork, fork_steps,
-        confirm, denial, reviews, breaker, queue, hosted,
+        confirm, denial, reviews, breaker, chain, chain_policy, queue, hosted,
     )
 }  # fmt: skip

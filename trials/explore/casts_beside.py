@@ -117,6 +117,36 @@ def breaker() -> Cast:
     )
 
 
+def chain() -> Cast:
+    """Two steps, whose approvers differ: in turn, withdrawn, late, in an emergency, lost and run again."""
+    glass = "chief"
+    first = Approval(role="pay", expires="2s", on_expiry="ask_again", max_asks=2, break_glass=glass)
+    last = Approval(role="pay", not_requester=True, execute_by="1s", break_glass=glass)
+    script = ((pays("a", Approval(steps=[first, last]), recover="probe"),),)
+    acts = [*worker((ALLOW,), script), time_passes(), lose(), probe(), void()]
+    acts += [say(who, "approve") for who in (ANN, BOB, DEE, EVE, MAL)]
+    acts += [say(who, "approve", how=Say(back=1)) for who in (ANN, BOB)]
+    acts += [say(ANN, "edit"), say(BOB, "answer"), say(EVE, "reject"), say(ANN, "retry"), say(BOB, "retry")]
+    acts += [say(ZOE, "approve", how=Say(glass=True)), say(BOB, "ran"), withdraw(ANN)]
+    acts += [withdraw(who, vote="approve") for who in (ANN, BOB)]
+    return Cast("chain", "an approval chain of two steps", beginning(), tuple(acts), 3 * UNIT, asks=4)
+
+
+def chain_policy() -> Cast:
+    """A policy states a chain, then another one, then one approver; a standing approval covers none of the chains."""
+    pay, two = Approval(role="pay"), Approval(role="pay", quorum=2)
+    policies = tuple(
+        Verdict("ask", terms=terms, by=f"policy:{number}")
+        for number, terms in enumerate([Approval(steps=[pay, two]), Approval(steps=[two, pay]), pay])
+    )
+    acts = [*worker(policies, ((pays("a"),), (pays("b"),)), (CALL, "r/2.0")), lose()]
+    acts += [policy_changes("the next policy is in force"), withdraw(ANN), say(BOB, "reject", "r/2.0")]
+    for call in (CALL, "r/2.0"):
+        acts += [say(who, "approve", call) for who in (ANN, BOB, ZOE)]
+    acts += [say(ANN, "approve", how=Say(grants="g1")), say(EVE, "approve"), say(ANN, "retry"), say(BOB, "retry")]
+    return Cast("chain_policy", "a policy that states other chains", beginning((2, 0, 0, 0)), tuple(acts), UNIT, asks=3)
+
+
 def queue() -> Cast:
     """A run that waits for its turn on a session, begins once, and is brought back from a copy of before that."""
     script = ((pays("a", Approval(role="pay", quorum=2)),),)

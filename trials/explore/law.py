@@ -61,6 +61,13 @@ def fresh(terms: Approval | None, at: int, now: int) -> bool:
     return span is None or now <= at + span
 
 
+def lasts(terms: Approval | None, at: int, now: int) -> bool:
+    """Whether what let a call run at a time is not stale: of a chain its last step says for how long."""
+    while terms is not None and terms.then is not None:
+        terms = terms.then
+    return fresh(terms, at, now)
+
+
 def looked(told: Told, terms: Approval | None, word: Word) -> bool:
     """Whether somebody had the call before them for as long as the terms say."""
     span = None if terms is None else _span(terms.min_look)
@@ -73,7 +80,11 @@ def glassed(terms: Approval | None, word: Word) -> bool:
     facts = FACTS[word.who]
     if not word.glass or terms is None or terms.break_glass not in facts.roles or not facts.known:
         return False
-    return not ((terms.not_requester or terms.confirm) and facts.requester)
+    others = False
+    while terms is not None:
+        others = others or terms.not_requester or terms.confirm
+        terms = terms.then
+    return not (others and facts.requester)
 
 
 def sure(told: Told, terms: Approval, now: int) -> bool:

@@ -14,8 +14,9 @@ from msgspec.structs import replace
 from keyturn.core import events as ev
 from keyturn.core.approval import Approval
 
+from . import chains
 from .book import WAITS, Book, Place, Review, Standing, Told, Word, changed, need
-from .law import ends_at, enough, fresh, glassed, judge, may, restricts, sure
+from .law import ends_at, enough, glassed, judge, lasts, may, restricts, sure
 from .people import FACTS
 
 _AFTER: dict[tuple[str, str], Place] = {
@@ -60,6 +61,8 @@ def heard(book: Book, events: list[ev.AnyEvent], done: Done) -> Book:
         book = _HEARS[type(event)](book, event, done)
     names = [type(event) for event in events]
     need(names.count(ev.GrantUsed) == sum(map(_granted, events)), "I1", "a standing decision was not counted as used")
+    for name, told in book.calls.items():
+        need(told.due is None, "I6", f"a step of {name} is due, and was not asked for")
     for event in events:
         if isinstance(event, ev.ApprovalWithdrawn):
             stands = book.calls[event.call].place == "ready"
@@ -121,7 +124,7 @@ def _screened(book: Book, event: ev.CallScreened, done: Done) -> Book:
     if event.action == "deny":
         return book.put(event.call, changed(told, place="dead"))
     if event.action == "ask":
-        return book.put(event.call, _asked(told, done.now, "asked", terms=event.terms, must_ask=False))
+        return book.put(event.call, _asked(told, done.now, "asked", terms=event.terms, must_ask=False, met=()))
     let = "granted" if granted else "unasked"
     if not granted:
         need(done.action in ("", "allow"), "I7", f"{event.call} was let run, and the policy said {done.action!r}")
@@ -152,6 +155,9 @@ def _voted(book: Book, event: ev.VoteCast, done: Done) -> Book:
     need(told.place in ("asked", "doubt"), "I3", f"a vote on {made.call} was recorded, which does not wait")
     word = replace(_word_of(told, made, done), confirms=made.confirms)
     judge(told, word, book.run, made.call, done.now)
+    chains.check_voter(told, word, made.call)
+    if word.confirms and told.terms is not None and told.terms.then is not None:
+        return book.put(made.call, chains.met(told, word, made.call, done.now))
     return book.put(made.call, changed(told, words=_with(told, word)))
 
 
@@ -160,10 +166,15 @@ def _vote_withdrawn(book: Book, event: ev.VoteWithdrawn, done: Done) -> Book:
     told, who = book.calls[made.call], made.by or ""
     need(told.place in ("asked", "doubt"), "I3", f"a vote on {made.call} was withdrawn, which does not wait")
     own = [word for word in told.words if word.who == who]
-    need(own and done.withdraws == who, "I1", f"a vote of {who} on {made.call} was withdrawn, and not by them")
+    back = chains.withdrawn(told, who)
+    need(
+        (own or back) and done.withdraws == who, "I1", f"a vote of {who} on {made.call} was withdrawn, and not by them"
+    )
     ends = ends_at(told)
     over = ends is not None and done.now > ends
     need(not over, "I1", f"a vote on {made.call} was withdrawn after its time was up")
+    if back is not None:
+        return book.put(made.call, changed(back, words=(), withdrew=(*told.withdrew, who)))
     others = tuple(word for word in told.words if word.who != who)
     left = () if any(word.confirms for word in own) else others
     return book.put(made.call, changed(told, words=left, withdrew=(*told.withdrew, who)))
@@ -213,9 +224,12 @@ def _decided(book: Book, event: ev.CallDecided, done: Done) -> Book:
 def _by_person(book: Book, told: Told, made: ev.Decision, done: Done) -> tuple[Book, Told, int]:
     word = _word_of(told, made, done)
     judge(told, word, book.run, made.call, done.now)
+    chains.check_voter(told, word, made.call)
     lets = made.verdict in ("approve", "edit", "retry") and told.place != "question"
     need(made.note or not made.broke_glass, "I8", f"the glass was broken for {made.call}, and no reason is on record")
     count = len({each.who for each in told.words if not each.confirms} | {word.who})
+    if lets or (made.verdict == "answer" and told.place == "asked"):
+        chains.check_last(told, word, made.call)
     if lets:
         all_said = enough(told, word, told.terms, done.now)
         need(all_said, "I1", f"{made.call} was let run on too few words: of {count} who gave one to this asking")
@@ -257,6 +271,10 @@ _BY = {"person": _by_person, "grant": _by_grant, "clock": _by_clock, "probe": _b
 def _asked_again(book: Book, event: ev.CallAskedAgain, done: Done) -> Book:
     told = book.calls[event.call]
     need(told.place in WAITS, "I6", f"{event.call} was asked again while it was {told.place}")
+    if event.why == "step":
+        told = chains.opened(told, event.terms, event.call)
+    elif event.why in ("restored", "forked", "terms"):
+        told = chains.from_first(told)
     more = {} if event.terms is None else {"terms": event.terms}
     return book.put(event.call, _asked(told, done.now, told.place, **more))
 
@@ -266,7 +284,7 @@ def _voided(book: Book, event: ev.CallVoided, done: Done) -> Book:
     need(told.place in ("new", "asked", "ready"), "I2", f"{event.call} was proposed anew while it was {told.place}")
     forgotten = told.place == "ready" and told.acted and told.let != "answer"
     need(not forgotten, "I2", f"{event.call} was proposed anew as if it had never started")
-    told = changed(told, place="new", words=(), cleared=(), looks=(), must_ask=True, free=False)
+    told = changed(chains.from_first(told), place="new", words=(), cleared=(), looks=(), must_ask=True, free=False)
     return book.put(event.call, told)
 
 
@@ -289,8 +307,8 @@ def _started(book: Book, event: ev.CallStarted, done: Done) -> Book:
     again = told.acted or (told.truly and not told.repeats)
     need(told.free or not again, "I2", f"{event.call} was started again, and no person had said so")
     if told.let != "unasked":
-        need(fresh(told.terms, told.let_at, done.now), "I1", f"{event.call} ran on an approval that had gone stale")
-    if told.demand is not None and told.demand != told.terms:
+        need(lasts(told.terms, told.let_at, done.now), "I1", f"{event.call} ran on an approval that had gone stale")
+    if told.demand is not None and told.demand != chains.stated(told):
         _meets(told, event.call, done.now)
     acts = not told.repeats
     return book.put(event.call, changed(told, place="started", acted=told.acted or acts, truly=acts, free=False))
@@ -309,6 +327,8 @@ def _meets(told: Told, call: str, now: int) -> None:
         met = told.let == "grant" and not restricts(demand)
     elif told.let == "answer":
         met = may(demand, last.who)
+    elif demand.then is not None or told.met:
+        met = last.glass or chains.demand_met(told, demand, words, now)
     else:
         met = enough(changed(told, place="asked", words=words[:-1], terms=None), last, demand, now)
     need(met, "I7", f"{call} ran, and what was decided does not meet what the newest policy demands")
@@ -318,7 +338,7 @@ def _needs(book: Book, event: ev.CallNeeds, done: Done) -> Book:
     told = book.calls[event.call]
     need(told.place == "started", "I6", f"{event.call} asked its question while it was {told.place}")
     if event.wants == "approval":
-        unsure = told.doubted and not told.repeats
+        unsure, told = told.doubted and not told.repeats, chains.from_first(told)
         return book.put(event.call, _asked(told, done.now, "asked", acted=unsure, truly=unsure, free=unsure))
     return book.put(event.call, _asked(told, done.now, "question", elsewhere=event.wants == "result"))
 
@@ -347,6 +367,7 @@ def _lost(book: Book, event: ev.CallLost, done: Done) -> Book:
         need(told.repeats, "I2", f"{event.call} is to start again by itself, and its tool cannot be repeated")
         return book.put(event.call, changed(told, place="ready"))
     let = told.let if told.place == "started" else ""
+    told = chains.from_first(told)
     return book.put(event.call, _asked(told, done.now, "doubt", doubted=True, free=False, let=let))
 
 
@@ -371,6 +392,7 @@ def _used(book: Book, event: ev.GrantUsed, done: Done) -> Book:
     need(held.tool == told.tool, "I1", f"{event.call} used a standing decision about another tool")
     if held.verdict == "approve" and told.terms is not None:
         one = may(told.terms, held.giver) and told.terms.quorum == 1 and not told.terms.confirm
+        one = one and told.terms.then is None and not told.met
         need(
             one, "I1", f"{event.call} was let run by a standing decision of {held.giver}, who may not let it run alone"
         )

@@ -34,6 +34,18 @@ TERMS = {
     "led": Approval(role=LEADS),
     "two_led": Approval(role=LEADS, quorum=2),
     "glass": Approval(role=BOARD, break_glass=CHIEFS),
+    "chain": Approval(
+        steps=[
+            Approval(role=LEADS, expires="90s", on_expiry="ask_again", max_asks=2),
+            Approval(role=LEADS, expires="120s", execute_by="45s"),
+        ]
+    ),
+    "chain_glass": Approval(
+        steps=[
+            Approval(role=BOARD, break_glass=CHIEFS),
+            Approval(role=LEADS, execute_by="45s", break_glass=CHIEFS),
+        ]
+    ),
 }
 BROKEN = ('{"n": 1, "n": 2}', "nonsense", "[]", "null", '{"n": NaN}', "", '{"n": "many"}', '{"n": 1e999}')
 

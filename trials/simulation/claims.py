@@ -6,6 +6,7 @@ from collections.abc import Callable
 
 from keyturn.core import events as ev
 
+from . import chains
 from .made import journal_time
 from .seen import RunSeen, Seen
 
@@ -20,7 +21,7 @@ def started(seen: RunSeen, call: Seen, event: ev.CallStarted, wrong: Wrong) -> N
     made = [each for each in (call.decision, call.retry) if each is not None]
     if any(seen.now < each.at + each.undo_ms for each in made):
         wrong(f"{call.id} was started while its approval could be undone")
-    limit = None if call.terms is None else call.terms.execute_by_ms
+    limit = chains.lasts(call)
     if limit is not None and made and seen.now > call.let_at + limit:
         wrong(f"{call.id} was started after its approval was stale")
     if event.until is None:

@@ -18,6 +18,7 @@ from .poison import doubts
 #: Gates whose terms a deployment may change while calls wait: who decides, and how many.
 TERMS = ("asks", "two", "led", "two_led", "glass")
 UNASKED = ("free", "asks_if")
+CHAINS = ("chain", "chain_glass")
 OUTSIDE_GATES = ("asks", "asks", *TERMS, "expires", "stale", "stale", "again", "escalates")
 DRILLS_EVERY, DRILLS_AT_MOST = 90_000, 2
 POISONS = ("needs", "when", "guardrail", "tool guardrail", "hook", "check", "model")
@@ -82,10 +83,12 @@ class Kinds:
     late_policy: bool = False
     doubted: str = ""
     outside: tuple[Outside, ...] = ()
+    chains: dict[str, str] = field(default_factory=dict[str, str])
 
     def deployed(self, spec: Spec, version: int) -> Spec:
         """A tool on the terms of a deployment."""
-        return replace(spec, gate=self.terms.get(spec.name, spec.gate)) if version > 1 else spec
+        gate = self.chains.get(spec.name, spec.gate)
+        return replace(spec, gate=self.terms.get(spec.name, gate) if version > 1 else gate)
 
     def rules(self) -> list[Rule]:
         """The rules that these kinds put before all others."""
@@ -120,6 +123,9 @@ def kinds_of(seed: int, specs: Sequence[Spec], knobs: Knobs) -> Kinds:
     if knobs.callers and (dice := Random(f"{seed}/callers")).random() < 0.35:
         names = [dice.choice(["ship", *(spec.name for spec in specs)])] * 3 + ["ship"]
         made.outside = tuple(_outside(dice, number, names) for number in range(dice.randint(1, 4)))
+    if knobs.chains and (dice := Random(f"{seed}/chains")).random() < 0.3:
+        made.chains = {spec.name: dice.choice(CHAINS) for spec in specs if spec.gate in TERMS}
+        made.outside = tuple(replace(each, spec=replace(each.spec, gate=dice.choice(CHAINS))) for each in made.outside)
     return made
 
 

@@ -37,6 +37,7 @@ class Knobs:
     late: bool = True
     patience: bool = True
     callers: bool = True
+    chains: bool = True
 
 
 @dataclass(frozen=True)

@@ -45,7 +45,8 @@ class Seen:
     all runs is to be told of its own.
     `retry` is the last word of a person to try it again. `review_role` is the role that a review of it requires.
     `claimed_by` is the caller outside that has it until `held`; its word is `spent` then.
-    `let_at` is when the last word was said that lets it start, or go on.
+    `let_at` is when the last word was said that lets it start, or go on. Of a chain of approvals `steps` are the terms
+    of each step as they were stated, and `met` the words that met those before the one that is due.
     """
 
     id: str
@@ -78,6 +79,8 @@ class Seen:
     review_role: str = ""
     watched: bool = False
     let_at: int = 0
+    steps: tuple[Approval, ...] = ()
+    met: list[ev.Decision] = field(default_factory=list[ev.Decision])
     spent: bool = False
     claimed_by: str = ""
     held: int = 0

@@ -17,7 +17,7 @@ from keyturn.core.digest import canonical
 from keyturn.core.predicates.predicate import holds
 from keyturn.core.strict import parse
 
-from . import claims
+from . import chains, claims
 from .knobs import Spec
 from .made import journal_time
 from .onlooker import Onlooker, process_name
@@ -220,7 +220,9 @@ class Witness(Onlooker):
         call = seen.calls[event.call]
         self._looked_at(seen, call, not call.screened_by)
         call.watched = call.watched or bool(event.watched)
-        call.terms = event.terms if event.action == "ask" and not call.licence else call.terms
+        if event.action == "ask" and not call.licence:
+            call.terms = event.terms
+            chains.stated(call, event.terms)
         if event.action == "allow" and not call.licence:
             call.licence = event.by or "tool"
             self.let_by_rule(seen, call, event)
@@ -240,6 +242,7 @@ class Witness(Onlooker):
         self._in_time(call, made)
         self._known(call, made)
         self.glass_broken(seen, made)
+        chains.decided(call, made, self._wrong)
         if made.verdict == "reject" and not made.asks_back:
             self.troubled(seen, call)
         if made.verdict == "retry":
@@ -271,9 +274,15 @@ class Witness(Onlooker):
         """A request begins anew, and not before its time was up."""
         call = seen.calls[event.call]
         call.terms = event.terms or call.terms
+        if event.why in ("restored", "forked", "terms"):
+            chains.stated(call, event.terms or (call.steps[0] if call.steps else None))
+            call.terms = call.steps[0] if call.steps else None
+        call.wait = None if call.terms is None else call.terms.expires_ms
         if call.until is not None and event.why not in _AT_ANY_TIME and journal_time() <= call.until:
             self._wrong(f"{call.id} was asked again {call.until - journal_time()} ms before its time")
-        runs_out = call.until is not None or event.why not in _AT_ANY_TIME  # doubts and questions wait
+        opens = event.why == "step" and not call.doubtful
+        runs_out = opens or call.until is not None or event.why not in _AT_ANY_TIME  # doubts and questions wait
+        call.until = None if opens else call.until
         if call.wait is not None and runs_out:
             call.until = event.at + call.wait
 
@@ -281,10 +290,13 @@ class Witness(Onlooker):
         """A voice that decides nothing yet."""
         seen.decisions.append(event.decision)
         self._known(seen.calls[event.decision.call], event.decision)
+        chains.voted(seen.calls[event.decision.call], event.decision)
+        self.counts["steps met"] += event.decision.confirms
 
     def vote_withdrawn(self, seen: RunSeen, event: ev.VoteWithdrawn) -> None:
         """A voice is withdrawn."""
         seen.withdrawn += 1
+        chains.withdrawn(seen.calls[event.decision.call], event.decision)
         self.counts["votes withdrawn"] += 1
 
     def _known(self, call: Seen, made: ev.Decision) -> None:
@@ -347,6 +359,9 @@ class Witness(Onlooker):
         call = seen.calls[event.call]
         claims.lost(seen, call, event, self._wrong)
         call.doubtful, call.started = not event.again, False
+        if not event.again:
+            chains.stated(call, call.steps[0] if call.steps else None)
+            call.terms = call.steps[0] if call.steps else None
         if event.again and call.recover != "retry":
             self._wrong(f"{call.id} may act, was lost, and is started again by itself")
 
@@ -367,7 +382,7 @@ class Witness(Onlooker):
 
 
 OUTCOMES = ("succeeded", "failed", "unknown")
-_AT_ANY_TIME = ("restored", "forked", "terms")
+_AT_ANY_TIME = ("restored", "forked", "terms", "step")
 _ROLES = {"led": LEADS, "two_led": LEADS, "glass": BOARD}
 
 

@@ -84,6 +84,12 @@ def chain_of(terms: Approval | None) -> list[Approval | None]:
     return found
 
 
+def lasts(terms: Approval | None) -> int | None:
+    """Return how long what lets a call run is valid, in milliseconds: of a chain its last step says so."""
+    last = chain_of(terms)[-1]
+    return None if last is None else last.execute_by_ms
+
+
 def behind_glass(terms: Approval | None) -> Approval | None:
     """Return what is asked of who breaks the glass; None where nobody may."""
     if terms is None or terms.break_glass is None:

@@ -16,6 +16,8 @@ from .errors import UserError
 from .immutable import immutable
 
 _ROLE = "role:"
+#: The most steps that an approval chain has.
+MOST_STEPS = 50
 Reason = Literal["optional", "on_reject", "required"]
 OnExpiry = Literal["reject", "escalate", "ask_again"]
 
@@ -93,6 +95,11 @@ class Approval(msgspec.Struct, frozen=True, omit_defaults=True, kw_only=True, fo
     def execute_by_ms(self) -> int | None:
         """Return how long an approval stays good, in milliseconds."""
         return None if self.execute_by is None else milliseconds(self.execute_by)
+
+    @property
+    def lasts_ms(self) -> int | None:
+        """Return how long what lets a call run stays good, in milliseconds: of a chain its last step says so."""
+        return self.execute_by_ms if self.then is None else self.then.lasts_ms
 
     @property
     def warn_before_ms(self) -> int | None:
@@ -216,11 +223,30 @@ def _take_steps(approval: Approval) -> None:
         raise UserError(f"{beside[0]}= goes into the step that it is of: steps=[Approval({beside[0]}=...), ...]")
     if any(step.then is not None for step in steps):
         raise UserError("a step of steps= has steps of its own: write all of them in one list")
+    _check_people(steps)
     first, *others = steps
     then = reduce(lambda after, step: msgspec.structs.replace(step, then=after), reversed(others))
     for name in usual:
         force_setattr(approval, name, getattr(first, name))
     force_setattr(approval, "then", then)
+
+
+def _check_people(steps: tuple[Approval, ...]) -> None:
+    """Refuse steps that name too few users, of whom each counts in one step; those of a role nobody knows here."""
+    known = [step for step in steps if step.users and step.role is None and not step.escalate_to]
+    votes = [step.users for step in known for _ in range(step.quorum)]
+    cast_by = dict[str, int]()  # by user, which of the votes is theirs
+
+    def is_cast(vote: int, tried: set[str]) -> bool:
+        for user in [user for user in votes[vote] if user not in tried]:
+            tried.add(user)
+            if user not in cast_by or is_cast(cast_by[user], tried):
+                cast_by[user] = vote
+                return True
+        return False
+
+    if not all(is_cast(vote, set()) for vote in range(len(votes))):
+        raise UserError("steps= names too few users: each of them counts in one step only")
 
 
 def _check_chain(approval: Approval) -> None:
@@ -234,8 +260,15 @@ def _check_chain(approval: Approval) -> None:
         raise UserError("confirm= is a step by itself: steps=[Approval(confirm=True), Approval(role=...)]")
     if approval.execute_by is not None:
         raise UserError("execute_by= is counted from the last approval: write it in the last step")
+    if _has_more_than(MOST_STEPS, approval):
+        raise UserError(f"an approval chain has at most {MOST_STEPS} steps")
     if approval.break_glass != then.break_glass:
         raise UserError("break_glass= overrides the whole chain: name the same role in each of its steps")
+
+
+def _has_more_than(most: int, terms: Approval | None) -> bool:
+    """Return whether a chain has more steps than so many; it is not read further than that."""
+    return terms is not None and (not most or _has_more_than(most - 1, terms.then))
 
 
 def _names(field: str, names: object) -> tuple[str, ...]:

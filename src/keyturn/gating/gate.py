@@ -67,13 +67,12 @@ class Gated:
     ) -> Any:
         """Make a function one that runs once its call is approved.
 
-        `approval` states the terms, `expires` how long a decision is possible, `execute_by` how long an approval is
-        valid. `key` returns what names a call, such as an order number: the same key is the same request, and runs
-        once. `editable` says whether approvers may change the arguments.
+        `approval` states the terms, `expires` how long a decision is possible, in each step of a chain, and
+        `execute_by` how long an approval is valid. `key` returns what names a call, such as an order number: the same
+        key is the same request, and runs once. `editable` says whether approvers may change the arguments.
         """
-        times = {"expires": expires, "execute_by": execute_by}
-        given = {each: value for each, value in times.items() if value is not None}
-        terms = replace(approval or Approval(), **given) if given else approval
+        timed = expires is not None or execute_by is not None
+        terms = _timed(approval or Approval(), expires, execute_by) if timed else approval
         options = Options(name, terms, risk, key, editable)
 
         def decorate(function: Callable[P, R]) -> GatedFunction[P, R]:
@@ -90,6 +89,13 @@ class Gated:
     def close(self) -> None:
         """Close the connection, or the journal; the next call opens it anew."""
         self._door.close()
+
+
+def _timed(terms: Approval, expires: str | float | None, execute_by: str | float | None) -> Approval:
+    """Return terms with other times: each step of a chain has a deadline, and its last one says what is executed by."""
+    steps = [step if expires is None else replace(step, expires=expires) for step in terms.in_turn]
+    steps[-1] = steps[-1] if execute_by is None else replace(steps[-1], execute_by=execute_by)
+    return steps[0] if len(steps) == 1 else Approval(steps=tuple(steps))
 
 
 #: The gate that the environment names.

@@ -160,9 +160,14 @@ class RequestStore:
         return who is not None and who.place is not None and bool(await self.people.lapsed(who, due, run.requester))
 
     async def _check_confirmed(self, run: Run, decision: ev.Decision) -> None:
-        """Refuse to let a call run beside a confirmation, or an earlier step's vote, that could not be given now."""
+        """Refuse to let a call run beside a confirmation, or an earlier step's vote, that could not be given now.
+
+        What became of a call is a fact and no permission, and what a tool asks is asked once the call was let run.
+        """
         call = run.calls.get(decision.call)
-        if call is None or call.terms is None or decision.verdict == "reject" or decision.broke_glass:
+        if call is None or call.terms is None or call.state == "needs" or decision.broke_glass:
+            return
+        if decision.verdict in ("reject", "ran", "did_not_run"):
             return
         earlier = [(vote, step.terms.alone) for step in call.met for vote in step.votes]
         if call.confirmed is not None and in_two_steps(call) and confirmed(run, call):
@@ -170,10 +175,9 @@ class RequestStore:
         for vote, terms in earlier:
             if await self._is_lapsed(vote, [terms.unsigned], run):
                 did, do = ("confirmed", "confirm") if terms.confirm else ("approved", "approve")
-                raise NotAllowed(
-                    f"{vote.by} {did} this call, and could not {do} it now: reject it, so that it can be requested "
-                    f"again"
-                )
+                remedy = "reject it, so that it can be requested again"
+                remedy = "resolve it as ran or did_not_run" if call.state == "in_doubt" else remedy
+                raise NotAllowed(f"{vote.by} {did} this call, and could not {do} it now: {remedy}")
 
     async def _check_proof(self, run: Run, said: decisions.MadeDecision) -> None:
         """Verify a signature before anything is recorded; a worker does so once more before it starts a call."""

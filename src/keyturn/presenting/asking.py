@@ -14,6 +14,7 @@ from ..core.errors import Conflict, KeyturnError
 from ..core.gate.reviews import kept_from_review
 from ..core.people import Decider, barred, kept_out
 from ..core.preview import Text
+from ..core.records import RUNS
 from ..core.request import Request, Vote
 from ..journal.rows import RequestRow
 from ..render.escape import Escaped, escape
@@ -178,8 +179,8 @@ def vote_of(request: Request) -> str:
 
 
 def approvals(request: Request) -> int:
-    """Return how many approved so far."""
-    return sum(vote.verdict in ("approve", "edit") for vote in request.votes)
+    """Return how many approved so far; of a call in doubt, that it is run again."""
+    return sum(vote.verdict in RUNS for vote in request.votes)
 
 
 class Standing(NamedTuple):

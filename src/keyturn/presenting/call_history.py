@@ -93,7 +93,8 @@ class CallHistory:
     def _moved(self, call: _Call, event: object) -> None:
         self._rechecks = isinstance(event, ev.CallScreened) and call.decided
         if isinstance(event, ev.CallScreened):
-            call.terms = call.stated = call.terms if call.decided else event.terms
+            if not call.decided:
+                call.terms = call.stated = event.terms
             return
         call.votes = {}
         if isinstance(event, ev.CallVoided):

@@ -10,7 +10,7 @@ from ..core.request import Request, Vote
 from ..journal.rows import RequestRow
 from ..render.escape import quote
 from ..render.plural import plural
-from ..render.verdicts import STATES
+from ..render.verdicts import STATES, votes_alike
 from .asking import approvals, own_vote, step_words
 from .clock import span
 from .terms import people_of
@@ -30,6 +30,11 @@ _DID = {
     "retry": "You approved another run of this call",
     "right": "You reviewed this call: right",
     "wrong": "You reviewed this call: wrong",
+}
+_VOTED = {
+    "edit": "You approved with other arguments",
+    "answer": "You answered",
+    "retry": "You approved another run",
 }
 _NEXT = {
     "reject": "The call does not run. The agent is told, with your message.",
@@ -110,9 +115,9 @@ def _voted(request: Request, own: Vote, people: Sequence[str]) -> Recorded:
         left = terms.deny_quorum - sum(vote.verdict == "reject" for vote in request.votes)
         then = f"{_count(left, 'more rejection')} from {people_of(terms)} would end it for everyone."
         return Recorded(f"You rejected ({terms.deny_quorum - left} of {terms.deny_quorum}).", then, "vote")
-    count = f"{approvals(request)} of {terms.quorum}"
+    count = f"{votes_alike(own.verdict, [vote.verdict for vote in request.votes])} of {terms.quorum}"
     count = f"{step_words(request)}, {count}" if request.steps else count
-    did = "You approved with other arguments" if own.verdict == "edit" else "You approved"
+    did = _VOTED.get(own.verdict, "You approved")
     return Recorded(f"{did} ({count}).", still_needed(request, people), "vote")
 
 

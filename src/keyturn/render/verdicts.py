@@ -46,7 +46,14 @@ VERDICTS: dict[str, VerdictWords] = {
 }
 #: The same as states alone.
 STATES: dict[str, LiteralString] = {name: words.state for name, words in VERDICTS.items()}
-_YES = ("approve", "edit")
+#: What votes are counted as, by their verdict.
+_VOTES: dict[str, LiteralString] = {
+    "approve": "approvals",
+    "edit": "approvals",
+    "reject": "rejections",
+    "answer": "answers",
+    "retry": "approvals of another run",
+}
 
 
 class WordedDecision(Protocol):
@@ -82,15 +89,22 @@ def rechecked(action: str, *, met: bool) -> str:
     return action if action == "deny" else "upheld" if met or action == "allow" else "more"
 
 
+def votes_alike(verdict: str, votes: Collection[str]) -> int:
+    """Count the votes that are for the same as a verdict; an approval with other arguments is an approval.
+
+    >>> votes_alike("approve", ["edit", "answer", "reject"])
+    1
+    """
+    return sum(_VOTES.get(vote) == _VOTES.get(verdict) for vote in votes)
+
+
 def vote_words(verdict: str, votes: Collection[str], needed: int) -> str:
     """Word a vote by how many of how many there are now.
 
     >>> vote_words("approve", ["approve"], 2), vote_words("reject", ["approve", "reject"], 1)
     ('1 of 2 approvals', '1 of 1 rejections')
     """
-    yes = verdict in _YES
-    given = sum((vote in _YES) is yes for vote in votes)
-    words = f"{given} of {needed} {'approvals' if yes else 'rejections'}"
+    words = f"{votes_alike(verdict, votes)} of {needed} {_VOTES.get(verdict, 'votes')}"
     return f"{words}, with other arguments" if verdict == "edit" else words
 
 

@@ -19,7 +19,7 @@ from ...core import events as ev
 from ...core.call_ids import is_below
 from ...core.digest import canonical
 from ..calls import AuditedCall, Broken, request_name
-from ..deciders import agree, objection, quorum, takes_people
+from ..deciders import agree, behind_glass, lasts, objection, of_step, quorum, takes_people, two_steps
 from ..laws.grants import GRANT
 from ..voices import heard
 from .calls import CallBook
@@ -249,11 +249,13 @@ class AgentackTrace:
             return call.proposal.recover == "probe"
         if made.via != "person":
             return made.via == "on_approval" and not takes_people(call.terms)
-        if objection(call.terms, made.decider, self._book.requester, made.proof):
+        terms = behind_glass(call.terms) if made.broke_glass else of_step(call.terms, confirmed=True)
+        early = terms is None if made.broke_glass else _comes_early(call, wait)
+        if early or objection(terms, made.decider, self._book.requester, made.proof):
             return False
         agreeing = {by: vote for by, vote in call.votes.items() if agree(vote, made)} | {made.by or "": made}
         voices = heard(vote.decider for vote in agreeing.values())
-        return wait == "asking" or voices >= quorum(call.terms, made.verdict)
+        return wait == "asking" or voices >= quorum(terms, made.verdict)
 
     def _granted(self, call: AuditedCall, name: str) -> bool:
         """Return whether a grant is there, is about the call's tool and approves it, and has not run out."""
@@ -269,7 +271,8 @@ class AgentackTrace:
             return _NEVER
         if terms.expires_ms is not None and self._now > call.asked_at + terms.expires_ms:
             return _moment(call.asked_at + terms.expires_ms)
-        return _NEVER if terms.execute_by_ms is None else _moment(made.at + terms.execute_by_ms)
+        within = lasts(terms)
+        return _NEVER if within is None else _moment(made.at + within)
 
     # Events --------------------------------------------------------------------------------------------------------
 
@@ -316,6 +319,13 @@ def trace_of(
     for step in steps:
         trace.read(step)
     return trace.events()
+
+
+def _comes_early(call: AuditedCall, wait: str) -> bool:
+    """Return whether the requester's confirmation, or another step of a chain, comes before what lets a call run."""
+    if call.terms is None or wait == "asking":
+        return False
+    return call.terms.then is not None or (wait == "asked" and two_steps(call.terms) and call.confirmed is None)
 
 
 def _plain(value: object) -> dict[str, Any]:

@@ -100,7 +100,9 @@ class CallBook:
         if not isinstance(event, ev.DrillEnded):
             call.votes = {by: vote for by, vote in call.votes.items() if by not in event.lapsed}
         if isinstance(event, ev.VoteCast):
-            if not event.replaced:
+            if made.confirms:  # what it is asked on next says whether a step of a chain was met by it
+                call.confirmed = made
+            elif not event.replaced:
                 call.votes[made.by or ""] = made
             return
         call.decision = made
@@ -110,6 +112,7 @@ class CallBook:
         call = self.calls.get(made.call)
         if call is not None:
             call.votes = {by: vote for by, vote in call.votes.items() if by != made.by}
+            call.confirmed = None if call.confirmed is None or call.confirmed.by == made.by else call.confirmed
 
     def arguments(self, call: AuditedCall, text: str | None = None) -> Any:
         """Return what a call would run with, or an edit of it, secrets redacted."""
@@ -133,6 +136,11 @@ def _told(call: AuditedCall, event: Any) -> None:
         _screened(call, event)
     elif isinstance(event, ev.CallAskedAgain):
         call.asks += 1
+        if event.why == "step" and not call.met and call.terms is not None:
+            call.met = [(call.terms, {})]  # the terms of the first step, from which it begins anew
+        elif event.why in ("restored", "forked", "terms"):
+            call.from_first_step()
+        call.unmark()
         call.terms = call.terms if event.terms is None else event.terms
         call.renewed = event.nonce or call.renewed
         call.asked_at = event.at
@@ -141,6 +149,8 @@ def _told(call: AuditedCall, event: Any) -> None:
         call.proposal = event.proposal
         call.args = _text(call)
         call.preview = call.question = call.decision = None
+        call.from_first_step()
+        call.unmark()
         call.votes = {}
         call.asks += 1
         call.renewed = event.nonce or call.renewed
@@ -157,6 +167,8 @@ def _told(call: AuditedCall, event: Any) -> None:
         call.preview = event.preview or call.preview
         call.asks += 1
         call.renewed = event.nonce or call.renewed
+        call.from_first_step()
+        call.unmark()
         call.votes = {}
 
 

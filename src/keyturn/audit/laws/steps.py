@@ -6,7 +6,7 @@ from ...core import events as ev
 from ...core.approval import Approval
 from ...core.records import BY_GRANT
 from ..calls import WAITING, AuditedCall, need
-from ..deciders import is_escalation, of_step, two_steps
+from ..deciders import is_escalation, lasts, of_step, two_steps
 from ..run import AuditedRun
 from ..voices import one_voice
 from . import chains
@@ -65,7 +65,7 @@ def ran_out(audited: AuditedRun, call: AuditedCall) -> bool:
 
 def stale(audited: AuditedRun, call: AuditedCall) -> bool:
     """Return whether a person's approval, or a standing one, was not executed in its time."""
-    within = call.terms.execute_by_ms if call.terms is not None else None
+    within = lasts(call.terms)
     probed = call.decision is not None and call.decision.via == "probe"
     made = call.approval if probed else call.decision
     granted = call.let_at if made is None and call.allowed_by.startswith(BY_GRANT) else None

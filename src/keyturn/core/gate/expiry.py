@@ -55,7 +55,7 @@ def stale(run: Run, call: Call) -> bool:
 
 def stale_at(call: Call) -> int | None:
     """Return until when an approval may be executed; None where it has no such time."""
-    limit = call.terms.execute_by_ms if call.terms is not None else None
+    limit = call.terms.lasts_ms if call.terms is not None else None
     approved = approved_at(call)
     return None if limit is None or approved is None else approved + limit
 

@@ -68,7 +68,7 @@ def _check_undo(call: Call, decision: ev.Decision) -> None:
         raise UserError("undo= is for an approval: nothing else starts a call")
     if not 0 < decision.undo_ms <= UNDO_MS:
         raise UserError(f"undo= is for at most {UNDO_MS // 1_000} seconds: a worker waits so long before the call")
-    lasts = None if call.terms is None else call.terms.execute_by_ms
+    lasts = None if call.terms is None else call.terms.lasts_ms
     if lasts is not None and lasts <= decision.undo_ms:
         raise UserError("undo= is as long as execute_by of the terms, or longer: the call could never start")
     if call.proposal.by_provider:

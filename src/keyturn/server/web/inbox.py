@@ -241,7 +241,7 @@ async def undo_for(at: PageContext, name: str) -> str | None:
     if undo is None or risky or terms.needs_proof or row.kind != "approval":
         return None
     call = (await log_in(at.app.journal, row.run)).run.calls.get(row.call)
-    late = terms.execute_by_ms is not None and terms.execute_by_ms <= milliseconds(undo)
+    late = terms.lasts_ms is not None and terms.lasts_ms <= milliseconds(undo)
     return None if late or (call is not None and call.proposal.by_provider) else f"{milliseconds(undo) / 1_000}s"
 
 
