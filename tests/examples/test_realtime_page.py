@@ -82,7 +82,7 @@ def asks(page: Page) -> Any:
     return page.get_by_role("dialog")
 
 
-def test_a_refund_is_approved_by_keyboard_alone(browser: Browser, tmp_path: Path) -> None:
+def test_a_refund_is_approved_by_keyboard_alone_also_after_a_reload(browser: Browser, tmp_path: Path) -> None:
     with opened(browser, tmp_path) as (page, _served):
         say(page, "Where is my order A-1042?")
         expect(line(page, "a blue kettle, delivered on Monday.")).to_be_visible()
@@ -92,6 +92,12 @@ def test_a_refund_is_approved_by_keyboard_alone(browser: Browser, tmp_path: Path
         expect(line(page, "I have just asked")).to_be_visible()
         expect(page.locator("#shown")).to_contain_text('"cents": 4900')
         picture(page, "realtime")
+        address = page.url
+        assert "?run=" in address
+        page.reload()
+        expect(line(page, "Please refund it.")).to_be_visible()
+        expect(asks(page)).to_be_visible()
+        assert page.url == address
         page.get_by_role("checkbox", name="Always").focus()
         for name in ("Why not, for the agent to read", "Reject", "Approve"):
             page.keyboard.press("Tab")
@@ -100,26 +106,6 @@ def test_a_refund_is_approved_by_keyboard_alone(browser: Browser, tmp_path: Path
         expect(page.locator("#outcome")).to_contain_text("This was approved by")
         expect(line(page, REFUNDED)).to_be_visible()
         page.keyboard.press("Enter")  # the focus went to "Put this away"
-        expect(asks(page)).to_be_hidden()
-
-
-def test_a_refund_is_rejected_by_tap_on_a_phone(browser: Browser, tmp_path: Path) -> None:
-    with opened(browser, tmp_path, size=PHONE, has_touch=True, is_mobile=True) as (page, _served):
-        say(page, "Please refund it.")
-        expect(asks(page)).to_be_visible()
-        picture(page, "realtime-phone")
-        page.get_by_label("Why not").fill("Send it back first.")
-        page.get_by_label("Why not").press("Enter")
-        expect(page.get_by_role("button", name="Reject")).to_be_enabled()  # Enter decides nothing
-        for name in ("Approve", "Reject"):
-            box = page.get_by_role("button", name=name).bounding_box()
-            assert box is not None
-            assert box["height"] >= 44
-            assert box["y"] + box["height"] <= PHONE[1]
-        page.get_by_role("button", name="Reject").tap()
-        expect(page.locator("#outcome")).to_contain_text("This was rejected by")
-        expect(line(page, "not agreed to: Send it back first.")).to_be_attached()
-        page.get_by_role("button", name="Put this away").tap()
         expect(asks(page)).to_be_hidden()
 
 
@@ -156,44 +142,77 @@ def test_text_that_a_model_wrote_stays_text(browser: Browser, tmp_path: Path) ->
         assert page.title() == title
 
 
-def test_a_reload_finds_the_call_and_what_waits_in_it(browser: Browser, tmp_path: Path) -> None:
-    with opened(browser, tmp_path) as (page, _served):
+def seen(page: Page, locator: Any) -> bool:
+    """Whether the middle of an element is on the screen and nothing lies over it."""
+    return locator.evaluate(
+        """element => { const { left, top, width, height } = element.getBoundingClientRect();
+        return element.contains(document.elementFromPoint(left + width / 2, top + height / 2)) }"""
+    )
+
+
+def accessible(page: Page) -> None:
+    found = Axe().run(page, options={"runOnly": {"type": "tag", "values": TAGS}})
+    assert found.violations_count == 0, found.generate_report()
+
+
+def test_on_a_phone_what_waits_is_decided_by_tap_and_covers_no_text_field(browser: Browser, tmp_path: Path) -> None:
+    """Who is asked goes on talking: the field, its button and the words said last are there beside the question."""
+    phone: Any = {"size": PHONE, "has_touch": True, "is_mobile": True, "color_scheme": "dark"}
+    with opened(browser, tmp_path, **phone) as (page, served):
         say(page, "Please refund it.")
         expect(asks(page)).to_be_visible()
         expect(line(page, "I have just asked")).to_be_visible()
-        address = page.url
-        assert "?run=" in address
-        page.reload()
-        expect(line(page, "Please refund it.")).to_be_visible()
+        accessible(page)
+        picture(page, "realtime-phone")
+        field = page.get_by_label("Write to the agent")
+        for name in ("Approve", "Reject"):
+            button = page.get_by_role("button", name=name)
+            assert seen(page, button)
+            box = button.bounding_box()
+            assert box is not None
+            assert box["height"] >= 44
+            assert box["y"] + box["height"] <= PHONE[1]
+        for height in (PHONE[1], 560):
+            page.set_viewport_size({"width": PHONE[0], "height": height})
+            for part in (field, *(page.get_by_role("button", name=name) for name in ("Send", "Interrupt"))):
+                assert seen(page, part)
+            assert seen(page, line(page, "I have just asked").locator(".words"))
+        field.tap()
+        field.fill("Where is my order A-1042?")
+        page.get_by_role("button", name="Send").tap()
+        expect(line(page, "a blue kettle, delivered on Monday.")).to_be_attached()
         expect(asks(page)).to_be_visible()
-        assert page.url == address
-        page.get_by_role("button", name="Approve").click()
-        expect(line(page, REFUNDED)).to_be_visible()
+        page.get_by_label("Why not").fill("Send it back first.")
+        page.get_by_label("Why not").press("Enter")
+        expect(page.get_by_role("button", name="Reject")).to_be_enabled()  # Enter decides nothing
+        page.get_by_role("button", name="Reject").tap()
+        expect(page.locator("#outcome")).to_contain_text("This was rejected by")
+        expect(line(page, "not agreed to: Send it back first.")).to_be_attached()
+        page.get_by_role("button", name="Put this away").tap()
+        expect(asks(page)).to_be_hidden()
+        decided_in_the_inbox(page, served)
 
 
-def test_the_page_says_who_decided_in_the_inbox(browser: Browser, tmp_path: Path) -> None:
-    with opened(browser, tmp_path) as (page, served):
-        say(page, "Please refund it.")
-        expect(asks(page)).to_be_visible()
-        inbox = served.calls.app.inbox
-        [row] = served.does(inbox.list())
-        expect(page.get_by_role("link", name="See it in the inbox")).to_have_attribute(
-            "href", f"inbox/requests/{row.id}"
-        )
-        served.does(inbox.reject(row, by="ann", message="Not today."))
-        expect(page.locator("#outcome")).to_have_text("This was rejected by ann.")
-        expect(page.get_by_role("button", name="Approve")).to_be_hidden()
-        picture(page, "realtime-decided-elsewhere")
+def decided_in_the_inbox(page: Page, served: Office) -> None:
+    """Who decides in the inbox is named on the page."""
+    say(page, "Please refund it.")
+    expect(asks(page)).to_be_visible()
+    inbox = served.calls.app.inbox
+    [row] = served.does(inbox.list())
+    expect(page.get_by_role("link", name="See it in the inbox")).to_have_attribute("href", f"inbox/requests/{row.id}")
+    served.does(inbox.reject(row, by="ann", message="Not today."))
+    expect(page.locator("#outcome")).to_have_text("This was rejected by ann.")
+    expect(page.get_by_role("button", name="Approve")).to_be_hidden()
 
 
+@pytest.mark.trial
 @pytest.mark.parametrize(
     ("scheme", "size"),
     [
+        ("light", DESKTOP),
+        ("dark", DESKTOP),
+        ("light", PHONE),
         ("dark", PHONE),
-        *(
-            pytest.param(*each, marks=pytest.mark.trial)
-            for each in (("light", DESKTOP), ("dark", DESKTOP), ("light", PHONE))
-        ),
     ],
 )
 def test_axe_finds_nothing(browser: Browser, tmp_path: Path, scheme: Any, size: tuple[int, int]) -> None:
@@ -203,41 +222,8 @@ def test_axe_finds_nothing(browser: Browser, tmp_path: Path, scheme: Any, size: 
                 say(page, text)
                 expect(asks(page)).to_be_visible()
                 expect(line(page, "I have just asked")).to_be_attached()
-            found = Axe().run(page, options={"runOnly": {"type": "tag", "values": TAGS}})
-            assert found.violations_count == 0, found.generate_report()
+            accessible(page)
         picture(page, f"realtime-{scheme}-{size[0]}")
-
-
-def seen(page: Page, locator: Any) -> bool:
-    """Whether the middle of an element is on the screen and nothing lies over it."""
-    return locator.evaluate(
-        """element => { const { left, top, width, height } = element.getBoundingClientRect();
-        return element.contains(document.elementFromPoint(left + width / 2, top + height / 2)) }"""
-    )
-
-
-@pytest.mark.parametrize("size", [PHONE, (360, 560)])
-def test_what_waits_covers_no_text_field_on_a_phone(browser: Browser, tmp_path: Path, size: tuple[int, int]) -> None:
-    """Who is asked goes on talking: the field, its button and the words said last are there beside the question."""
-    with opened(browser, tmp_path, size=size, has_touch=True, is_mobile=True) as (page, _served):
-        say(page, "Please refund it.")
-        expect(asks(page)).to_be_visible()
-        expect(line(page, "I have just asked")).to_be_visible()
-        field = page.get_by_label("Write to the agent")
-        for part in (field, *(page.get_by_role("button", name=name) for name in ("Send", "Interrupt"))):
-            assert seen(page, part)
-        assert seen(page, line(page, "I have just asked").locator(".words"))
-        if size == PHONE:
-            for name in ("Approve", "Reject"):
-                assert seen(page, page.get_by_role("button", name=name))
-        field.tap()
-        field.fill("Where is my order A-1042?")
-        page.get_by_role("button", name="Send").tap()
-        expect(line(page, "a blue kettle, delivered on Monday.")).to_be_attached()
-        expect(asks(page)).to_be_visible()
-        page.get_by_role("button", name="Approve").tap()
-        expect(page.locator("#outcome")).to_contain_text("This was approved by")
-        picture(page, f"realtime-phone-asks-{size[1]}")
 
 
 def test_the_model_is_told_how_much_of_its_voice_was_played(browser: Browser, tmp_path: Path) -> None:

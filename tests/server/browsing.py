@@ -10,7 +10,7 @@ import contextlib
 import shutil
 from collections.abc import Generator
 
-from playwright.sync_api import Browser, sync_playwright
+from playwright.sync_api import Browser, expect, sync_playwright
 
 ARGUMENTS = [
     "--no-sandbox",
@@ -21,6 +21,8 @@ ARGUMENTS = [
     "--disable-sync",
     "--no-first-run",
 ]
+
+expect.set_options(timeout=20_000)  # what is expected comes at once, but on a busy machine
 
 
 def chromium(*, whole: bool = False) -> str | None:

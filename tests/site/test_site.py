@@ -1,6 +1,7 @@
 """The site: it has every page and every public name, each link leads somewhere, and a browser asks nobody else.
 
-It is built once here, as `make site` builds it, of the pages that stand in this repository.
+It is built once for the trials among these tests, as `make site` builds it, of the pages of this repository; the others
+read what it is built of. That links of those pages lead to a heading, `tests/test_docs.py` tries.
 """
 
 from __future__ import annotations
@@ -10,6 +11,7 @@ import json
 import re
 import subprocess
 import sys
+from functools import cache
 from pathlib import Path
 from typing import Any
 
@@ -48,18 +50,31 @@ def site(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return into / "site"
 
 
-def anchors(page: Path) -> set[str]:
-    return set(re.findall(r'<h[1-6] id="([^"]+)"', page.read_text(encoding="utf-8")))
+@cache
+def references() -> dict[str, str]:
+    """The pages of the reference, as the site's builder reads them."""
+    return reference.pages()
 
 
-def test_every_public_name_has_its_place_in_the_reference(site: Path) -> None:
+def anchors(page: str) -> set[str]:
+    return set(re.findall(r"^#+ .*\{ #(\S+) \}$", references()[page], re.MULTILINE))
+
+
+def test_every_public_name_has_its_place_in_the_reference() -> None:
     names = {*keyturn.__all__} - {"__version__"}
     for page in (*reference.PAGES, reference.TESTING):
         expected = set(reference.names_of(page))
-        assert expected <= anchors(site / "reference" / f"{page.file}.html"), page.title
+        assert expected <= anchors(f"{page.file}.md"), page.title
         names -= set() if page is reference.TESTING else expected
     assert not names
     assert {*testing.__all__} == set(reference.names_of(reference.TESTING))
+
+
+@pytest.mark.trial
+def test_every_heading_of_the_reference_has_its_anchor(site: Path) -> None:
+    for page in references():
+        there = re.findall(r'<h[1-6] id="([^"]+)"', (site / "reference" / page).with_suffix(".html").read_text("utf-8"))
+        assert anchors(page) <= set(there), page
 
 
 def test_a_name_of_no_page_says_where_to_put_it() -> None:
@@ -68,15 +83,15 @@ def test_a_name_of_no_page_says_where_to_put_it() -> None:
 
 
 def test_the_reference_says_of_each_name_what_its_docstring_says() -> None:
-    made = "\n".join(reference.pages().values())
+    made = "\n".join(references().values())
     for name in keyturn.__all__:
         thing = getattr(keyturn, name)
         if isinstance(thing, type) and thing.__doc__:
             assert thing.__doc__.strip().partition("\n")[0] in made, name
 
 
-def test_every_command_is_in_the_reference(site: Path) -> None:
-    assert set(COMMANDS) <= anchors(site / "reference" / "commands.html")
+def test_every_command_is_in_the_reference() -> None:
+    assert set(COMMANDS) <= anchors("commands.md")
 
 
 def rows() -> set[str]:
@@ -85,7 +100,7 @@ def rows() -> set[str]:
 
 def test_every_page_has_a_row_in_the_navigation() -> None:
     there = {one or other for one, other in rows()}
-    made = {*pages.pages(), *(f"reference/{name}" for name in reference.pages())}
+    made = {*pages.pages(), *(f"reference/{name}" for name in references())}
     inner = {name for name in made if name.startswith("decisions/") and name != "decisions/index.md"}
     missing = sorted(made - inner - there)
     assert not missing, f"no row in `nav` of docs/site/zensical.toml leads to {missing}"
@@ -93,6 +108,7 @@ def test_every_page_has_a_row_in_the_navigation() -> None:
     assert not unmade, f"these rows have no page: {unmade}"
 
 
+@pytest.mark.trial
 def test_it_can_be_searched(site: Path) -> None:
     index = (site / "search.json").read_text(encoding="utf-8")
     assert all(word in index for word in ("as_tool", "MaxTurnsExceeded", "tutorial.html", "keyturn worker"))
@@ -139,6 +155,12 @@ SEARCHES = {
 }
 
 
+@each(("words", "page"), SEARCHES.items())
+def test_the_page_of_a_subject_has_the_words_of_the_trade(words: str, page: str) -> None:
+    text = (ROOT / "docs" / f"{page}.md").read_text(encoding="utf-8").lower()
+    assert all(word.lower().rstrip("s") in text for word in words.split())
+
+
 @pytest.fixture(scope="module")
 def found(site: Path) -> dict[str, list[str]]:
     """The results of each search, best first, as the site's own search worker ranks them."""
@@ -148,6 +170,7 @@ def found(site: Path) -> dict[str, list[str]]:
     return results
 
 
+@pytest.mark.trial
 @each(("words", "page"), SEARCHES.items())
 def test_a_search_in_the_words_of_the_trade_finds_the_right_page(
     words: str, page: str, found: dict[str, list[str]]
@@ -155,12 +178,14 @@ def test_a_search_in_the_words_of_the_trade_finds_the_right_page(
     assert f"{page}.html" in [result.partition("#")[0] for result in found[words][:3]], found[words][:3]
 
 
+@pytest.mark.trial
 def test_no_script_knows_an_address_outside(site: Path) -> None:
     scripts = [*site.rglob("*.js")]
     assert scripts
     assert not [path.name for path in scripts if make_site.ELSEWHERE.search(path.read_text(encoding="utf-8"))]
 
 
+@pytest.mark.trial
 def test_what_is_no_page_is_words_and_every_other_link_leads_there(site: Path) -> None:
     home = (site / "index.html").read_text(encoding="utf-8")
     assert 'href="tutorial.html"' in home

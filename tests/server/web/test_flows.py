@@ -3,264 +3,229 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Generator
-from contextlib import contextmanager
 from typing import Any
 
-import pytest
-from playwright.sync_api import Browser, Page, expect
+from playwright.sync_api import expect
 
-from keyturn import App, MemoryJournal
-from tests.server.office import Clock, Served, cookie, office, opened, peopled
-
-
-class Desk:
-    """An office that is served, and windows of its people."""
-
-    def __init__(self, browser: Browser, served: Served, tokens: dict[str, str], asked: dict[str, str]) -> None:
-        self._browser, self._contexts = browser, list[Any]()
-        self.served, self.tokens, self.asked = served, tokens, asked
-        self.trouble = list[str]()
-
-    def window(self, person: str = "ada", path: str = "/", size: tuple[int, int] = (1280, 860), **options: Any) -> Page:
-        """Open a page as somebody; what its console complains of is kept."""
-        context = self._browser.new_context(viewport={"width": size[0], "height": size[1]}, **options)
-        context.set_default_timeout(15_000)
-        context.add_cookies([cookie(self.served, self.tokens[person])])
-        self._contexts.append(context)
-        page = context.new_page()
-        page.on("console", lambda said: self.trouble.append(said.text) if said.type == "error" else None)
-        page.on("pageerror", lambda error: self.trouble.append(str(error)))
-        page.goto(self.served.url + path)
-        return page
-
-    def state(self, agent: str) -> str:
-        return str(self.served.does(self.served.app.inbox.get(self.asked[agent])).state)
-
-    def close(self) -> None:
-        for context in self._contexts:
-            context.close()
+from tests.server.office import opened
+from tests.server.web.desk import Desk
 
 
-@contextmanager
-def desk(browser: Browser, *names: str, clock: Clock | None = None, channels: Any = ()) -> Generator[Desk]:
-    app = App(office(), MemoryJournal(clock), channels=channels)
-    with Served(app) as served:
-        tokens = served.does(peopled(app))
-        made = Desk(browser, served, tokens, served.does(opened(app, *names)))
-        try:
-            yield made
-        finally:
-            made.close()
-        assert made.trouble == []
+def test_a_call_is_approved_and_its_result_is_seen(at: Desk) -> None:
+    at.asks("notices", "support")
+    page = at.window(path=f"/requests/{at.asked['notices']}")
+    page.get_by_role("button", name="Approve this call").click()
+    expect(page.locator("#outcome")).to_contain_text("sent to #ops")
+    expect(page.locator(".sentence")).to_contain_text("Approved by ada")
+    expect(page.locator("#waiting")).to_have_text("1")
+    assert at.state("notices") == "approve"
 
 
-def test_a_call_is_approved_and_its_result_is_seen(browser: Browser) -> None:
-    with desk(browser, "notices", "support") as at:
-        page = at.window(path=f"/requests/{at.asked['notices']}")
-        page.get_by_role("button", name="Approve this call").click()
-        expect(page.locator("#outcome")).to_contain_text("sent to #ops")
-        expect(page.locator(".sentence")).to_contain_text("Approved by ada")
-        expect(page.locator("#waiting")).to_have_text("1")
-        assert at.state("notices") == "approve"
+def test_a_rejection_asks_for_words_where_it_was_pressed(at: Desk) -> None:
+    at.asks("notices")
+    page = at.window(path=f"/requests/{at.asked['notices']}")
+    page.get_by_role("button", name="Reject").click()
+    assert at.state("notices") == "open"
+    page.get_by_label("Reason, for the model to read").fill("Not before noon.")
+    page.get_by_role("button", name="Reject this call").click()
+    expect(page.locator("#outcome")).to_contain_text("Not before noon.")
+    assert at.state("notices") == "reject"
 
 
-def test_a_rejection_asks_for_words_where_it_was_pressed(browser: Browser) -> None:
-    with desk(browser, "notices") as at:
-        page = at.window(path=f"/requests/{at.asked['notices']}")
-        page.get_by_role("button", name="Reject").click()
-        assert at.state("notices") == "open"
-        page.get_by_label("Reason, for the model to read").fill("Not before noon.")
-        page.get_by_role("button", name="Reject this call").click()
-        expect(page.locator("#outcome")).to_contain_text("Not before noon.")
-        assert at.state("notices") == "reject"
+def test_keys_alone_are_enough(at: Desk) -> None:
+    at.asks("notices", "support", "asker")
+    page = at.window()
+    first = page.locator(".row.on").get_attribute("data-id")
+    page.keyboard.press("j")
+    expect(page.locator(".row.on")).not_to_have_attribute("data-id", first or "")
+    page.keyboard.press("k")
+    expect(page.locator(".row.on")).to_have_attribute("data-id", first or "")
+    page.keyboard.press("?")
+    expect(page.locator("#keys")).to_be_visible()
+    page.keyboard.press("Escape")
+    page.keyboard.press("/")
+    page.keyboard.type("noticesnoticesx")
+    page.keyboard.press("Escape")
+    page.goto(f"{at.served.url}/requests/{at.asked['notices']}")
+    page.keyboard.press("a")
+    expect(page.locator(".sentence")).to_contain_text("Approved by ada")
+    page.goto(f"{at.served.url}/requests/{at.asked['support']}")
+    page.keyboard.press("r")
+    page.keyboard.type("No.")
+    page.keyboard.press("Tab")
+    page.keyboard.press("Enter")
+    expect(page.locator(".sentence")).to_contain_text("Rejected by ada")
 
 
-def test_keys_alone_are_enough(browser: Browser) -> None:
-    with desk(browser, "notices", "support", "asker") as at:
-        page = at.window()
-        first = page.locator(".row.on").get_attribute("data-id")
-        page.keyboard.press("j")
-        expect(page.locator(".row.on")).not_to_have_attribute("data-id", first or "")
-        page.keyboard.press("k")
-        expect(page.locator(".row.on")).to_have_attribute("data-id", first or "")
-        page.keyboard.press("?")
-        expect(page.locator("#keys")).to_be_visible()
-        page.keyboard.press("Escape")
-        page.keyboard.press("/")
-        page.keyboard.type("noticesnoticesx")
-        page.keyboard.press("Escape")
-        page.goto(f"{at.served.url}/requests/{at.asked['notices']}")
-        page.keyboard.press("a")
-        expect(page.locator(".sentence")).to_contain_text("Approved by ada")
-        page.goto(f"{at.served.url}/requests/{at.asked['support']}")
-        page.keyboard.press("r")
-        page.keyboard.type("No.")
-        page.keyboard.press("Tab")
-        page.keyboard.press("Enter")
-        expect(page.locator(".sentence")).to_contain_text("Rejected by ada")
+def test_a_letter_never_decides_the_request_before_the_chosen_one(at: Desk) -> None:
+    at.asks("notices", "support")
+    page = at.window(path=f"/requests/{at.asked['notices']}")
+    held = list[Any]()
+    page.route(f"**/requests/{at.asked['support']}", lambda route: held.append(route))
+    to_it = "j" if page.locator(".row").first.get_attribute("data-id") == at.asked["notices"] else "k"
+    page.keyboard.press(to_it)
+    expect(page.locator(".row.on")).to_have_attribute("data-id", at.asked["support"])
+    for letter in ("a", "r"):
+        page.keyboard.press(letter)
+    expect(page.locator(".request")).to_have_attribute("data-request", at.asked["notices"])
+    expect(page.locator(".words")).to_be_hidden()
+    for route in held:
+        route.continue_()
+    expect(page.locator(".request")).to_have_attribute("data-request", at.asked["support"])
+    expect(page.locator("#detail:not([inert])")).to_be_visible()
+    page.keyboard.press("r")
+    expect(page.locator(".words")).to_be_visible()
+    assert at.state("notices") == "open"
 
 
-def test_a_letter_never_decides_the_request_before_the_chosen_one(browser: Browser) -> None:
-    with desk(browser, "notices", "support") as at:
-        page = at.window(path=f"/requests/{at.asked['notices']}")
-        held = list[Any]()
-        page.route(f"**/requests/{at.asked['support']}", lambda route: held.append(route))
-        to_it = "j" if page.locator(".row").first.get_attribute("data-id") == at.asked["notices"] else "k"
-        page.keyboard.press(to_it)
-        expect(page.locator(".row.on")).to_have_attribute("data-id", at.asked["support"])
-        for letter in ("a", "r"):
-            page.keyboard.press(letter)
-        expect(page.locator(".request")).to_have_attribute("data-request", at.asked["notices"])
-        expect(page.locator(".words")).to_be_hidden()
-        for route in held:
-            route.continue_()
-        expect(page.locator(".request")).to_have_attribute("data-request", at.asked["support"])
-        expect(page.locator("#detail:not([inert])")).to_be_visible()
-        page.keyboard.press("r")
-        expect(page.locator(".words")).to_be_visible()
-        assert at.state("notices") == "open"
+def test_what_is_risky_is_pressed_twice_or_held(at: Desk) -> None:
+    at.asks("ci")
+    page = at.window(path=f"/requests/{at.asked['ci']}")
+    page.get_by_role("button", name="Hold to approve").wait_for()
+    page.keyboard.down("a")
+    page.keyboard.down("a")  # it is held down, and repeats
+    expect(page.locator("#notice")).to_contain_text("press the key A again")
+    assert at.state("ci") == "open"
+    page.keyboard.up("a")
+    page.keyboard.press("a")
+    expect(page.locator(".sentence")).to_contain_text("Approved by ada")
+    at.asks("ci")
+    page = at.window(path=f"/requests/{at.asked['ci']}")
+    page.get_by_role("button", name="Hold to approve").click(delay=900)
+    expect(page.locator(".sentence")).to_contain_text("Approved by ada")
 
 
-def test_what_is_risky_is_held_or_pressed_twice(browser: Browser) -> None:
-    with desk(browser, "ci") as at:
-        page = at.window(path=f"/requests/{at.asked['ci']}")
-        page.get_by_role("button", name="Hold to approve").wait_for()
-        page.keyboard.down("a")
-        page.keyboard.down("a")  # it is held down, and repeats
-        expect(page.locator("#notice")).to_contain_text("press the key A again")
-        assert at.state("ci") == "open"
-        page.keyboard.up("a")
-        page.keyboard.press("a")
-        expect(page.locator(".sentence")).to_contain_text("Approved by ada")
+def test_a_long_payload_is_read_before_it_is_approved(at: Desk) -> None:
+    at.asks("sql")
+    page = at.window(path=f"/requests/{at.asked['sql']}")
+    page.get_by_role("button", name="Approve this call").click()
+    assert at.state("sql") == "open"
+    page.get_by_role("button", name=re.compile("Show all 412 lines")).click()
+    page.locator("pre .r").last.scroll_into_view_if_needed()
+    expect(page.locator("[data-seen]")).to_be_checked()
+    page.get_by_role("button", name="Approve this call").click()
+    expect(page.locator(".sentence")).to_contain_text("Approved by ada")
 
 
-def test_a_held_finger_approves(browser: Browser) -> None:
-    with desk(browser, "ci") as at:
-        page = at.window(path=f"/requests/{at.asked['ci']}")
-        page.get_by_role("button", name="Hold to approve").click(delay=900)
-        expect(page.locator(".sentence")).to_contain_text("Approved by ada")
+def test_a_call_runs_with_the_arguments_that_were_drawn(at: Desk) -> None:
+    at.asks("notices")
+    page = at.window(path=f"/requests/{at.asked['notices']}")
+    page.keyboard.press("e")
+    page.wait_for_url("**/edit")  # its script has run then
+    page.get_by_label("channel").fill("#dev")
+    expect(page.locator("#change mark").last).to_have_text("dev")
+    page.get_by_role("button", name="Approve with these arguments").click()
+    expect(page.locator(".sentence")).to_contain_text("Approved with other arguments by ada")
+    expect(page.locator("#outcome")).to_contain_text("sent to #dev")
 
 
-def test_a_long_payload_is_read_before_it_is_approved(browser: Browser) -> None:
-    with desk(browser, "sql") as at:
-        page = at.window(path=f"/requests/{at.asked['sql']}")
-        page.get_by_role("button", name="Approve this call").click()
-        assert at.state("sql") == "open"
-        page.get_by_role("button", name=re.compile("Show all 412 lines")).click()
-        page.locator("pre .r").last.scroll_into_view_if_needed()
-        expect(page.locator("[data-seen]")).to_be_checked()
-        page.get_by_role("button", name="Approve this call").click()
-        expect(page.locator(".sentence")).to_contain_text("Approved by ada")
+def test_a_question_is_answered_with_one_of_its_choices(at: Desk) -> None:
+    at.asks("asker")
+    page = at.window(path=f"/requests/{at.asked['asker']}", size=(360, 740), has_touch=True)
+    page.get_by_label("Hamburg").check()
+    page.get_by_role("button", name="Send this answer").click()
+    expect(page.locator(".sentence")).to_contain_text("Answered by ada")
+    assert at.state("asker") == "answer"
 
 
-def test_a_call_runs_with_the_arguments_that_were_drawn(browser: Browser) -> None:
-    with desk(browser, "notices") as at:
-        page = at.window(path=f"/requests/{at.asked['notices']}")
-        page.keyboard.press("e")
-        page.get_by_label("channel").fill("#dev")
-        expect(page.locator("#change mark").last).to_have_text("dev")
-        page.get_by_role("button", name="Approve with these arguments").click()
-        expect(page.locator(".sentence")).to_contain_text("Approved with other arguments by ada")
-        expect(page.locator("#outcome")).to_contain_text("sent to #dev")
+def test_two_windows_make_a_quorum(at: Desk) -> None:
+    at.asks("support")
+    path = f"/requests/{at.asked['support']}"
+    ada, ben = at.window("ada", path), at.window("ben", path)
+    ada.get_by_role("button", name="Approve this call").click()
+    expect(ben.locator("#outcome")).to_contain_text("1 of 2 approvals")
+    ben.get_by_role("button", name="Approve this call").click()
+    expect(ben.locator("#outcome")).to_contain_text("refunded 129")
+    expect(ada.locator("#outcome")).to_contain_text("refunded 129")
 
 
-def test_a_question_is_answered_with_one_of_its_choices(browser: Browser) -> None:
-    with desk(browser, "asker") as at:
-        page = at.window(path=f"/requests/{at.asked['asker']}", size=(360, 740))
-        page.get_by_label("Hamburg").check()
-        page.get_by_role("button", name="Send this answer").click()
-        expect(page.locator(".sentence")).to_contain_text("Answered by ada")
-        assert at.state("asker") == "answer"
+def test_who_is_second_is_told_while_they_look(at: Desk) -> None:
+    at.asks("notices", "ci")
+    path = f"/requests/{at.asked['notices']}"
+    ada, ben = at.window("ada", path), at.window("ben", path)
+    ada.get_by_role("button", name="Approve this call").click()
+    expect(ben.locator("[data-gone]")).to_contain_text("is no longer pending")
+    expect(ben.get_by_role("button", name="Approve this call")).to_be_disabled()
+    expect(ben.locator("#outcome")).to_contain_text("approved ada")
 
 
-def test_two_windows_make_a_quorum(browser: Browser) -> None:
-    with desk(browser, "support") as at:
-        path = f"/requests/{at.asked['support']}"
-        ada, ben = at.window("ada", path), at.window("ben", path)
-        ada.get_by_role("button", name="Approve this call").click()
-        expect(ben.locator("#outcome")).to_contain_text("1 of 2 approvals")
-        ben.get_by_role("button", name="Approve this call").click()
-        expect(ben.locator("#outcome")).to_contain_text("refunded 129")
-        expect(ada.locator("#outcome")).to_contain_text("refunded 129")
+def test_what_is_new_is_said_and_moves_nothing(at: Desk) -> None:
+    at.asks("notices")
+    page = at.window()
+    before = page.locator(".row").all_inner_texts()
+    at.served.does(opened(at.served.app, "ops"))
+    expect(page.locator("#fresh")).to_contain_text("1 new")
+    assert page.locator(".row").all_inner_texts() == before
+    page.keyboard.press("n")
+    expect(page.locator(".row")).to_have_count(2)
+    expect(page.locator("#fresh")).to_be_hidden()
 
 
-def test_who_is_second_is_told_while_they_look(browser: Browser) -> None:
-    with desk(browser, "notices", "ci") as at:
-        path = f"/requests/{at.asked['notices']}"
-        ada, ben = at.window("ada", path), at.window("ben", path)
-        ada.get_by_role("button", name="Approve this call").click()
-        expect(ben.locator("[data-gone]")).to_contain_text("is no longer pending")
-        expect(ben.get_by_role("button", name="Approve this call")).to_be_disabled()
-        expect(ben.locator("#outcome")).to_contain_text("approved ada")
+def test_time_runs_out_while_somebody_looks(at: Desk) -> None:
+    at.asks("ops")
+    page = at.window(path=f"/requests/{at.asked['ops']}")
+    expect(page.locator(".clock")).to_contain_text("8 min")
+    at.clock.now += 600_000
+    page.get_by_role("button", name="Hold to approve").click(delay=900)
+    expect(page.get_by_role("alert")).to_contain_text("Not recorded.")
+    assert at.state("ops") != "approve"
 
 
-def test_what_is_new_is_said_and_moves_nothing(browser: Browser) -> None:
-    with desk(browser, "notices") as at:
-        page = at.window()
-        before = page.locator(".row").all_inner_texts()
-        at.served.does(opened(at.served.app, "ops"))
-        expect(page.locator("#fresh")).to_contain_text("1 new")
-        assert page.locator(".row").all_inner_texts() == before
-        page.keyboard.press("n")
-        expect(page.locator(".row")).to_have_count(2)
-        expect(page.locator("#fresh")).to_be_hidden()
+def test_a_page_that_was_away_is_told_what_is_so_now(at: Desk) -> None:
+    at.asks("notices")
+    page = at.window()
+    page.context.set_offline(True)
+    at.served.does(opened(at.served.app, "ops"))
+    page.context.set_offline(False)
+    expect(page.locator("#fresh")).to_contain_text("1 new", timeout=30_000)
+    at.trouble.clear()  # the browser itself complains of the lost connection
 
 
-def test_time_runs_out_while_somebody_looks(browser: Browser) -> None:
-    clock = Clock()
-    with desk(browser, "ops", clock=clock) as at:
-        page = at.window(path=f"/requests/{at.asked['ops']}")
-        expect(page.locator(".clock")).to_contain_text("8 min")
-        clock.now += 600_000
-        page.get_by_role("button", name="Hold to approve").click(delay=900)
-        expect(page.get_by_role("alert")).to_contain_text("Not recorded.")
-        assert at.state("ops") != "approve"
+def test_two_taps_on_a_phone(at: Desk) -> None:
+    at.asks("notices")
+    page = at.window(size=(360, 740), has_touch=True)
+    page.locator(".row").first.tap()
+    button = page.get_by_role("button", name="Approve this call")
+    box = button.bounding_box()
+    assert box is not None
+    assert box["height"] >= 44
+    assert box["y"] + box["height"] <= 740
+    assert page.evaluate("document.documentElement.scrollWidth") <= 360
+    button.tap()
+    expect(page.locator(".sentence")).to_contain_text("Approved by ada")
 
 
-def test_a_page_that_was_away_is_told_what_is_so_now(browser: Browser) -> None:
-    with desk(browser, "notices") as at:
-        page = at.window()
-        page.context.set_offline(True)
-        at.served.does(opened(at.served.app, "ops"))
-        page.context.set_offline(False)
-        expect(page.locator("#fresh")).to_contain_text("1 new", timeout=30_000)
-        at.trouble.clear()  # the browser itself complains of the lost connection
+def test_it_works_without_script(at: Desk) -> None:
+    at.asks("notices", "ci")
+    page = at.window(path=f"/requests/{at.asked['notices']}", java_script_enabled=False)
+    page.get_by_role("button", name="Approve this call").click()
+    page.get_by_text("Approved by ada").wait_for()
+    assert at.state("notices") == "approve"
+    page.goto(f"{at.served.url}/requests/{at.asked['ci']}")
+    page.get_by_role("button", name="Reject").click()
+    page.get_by_text("Rejected by ada").wait_for()
 
 
-@pytest.mark.parametrize("width", [360, 412])
-def test_four_taps_on_a_phone(browser: Browser, width: int) -> None:
-    with desk(browser, "notices") as at:
-        page = at.window(size=(width, 740), has_touch=True)
-        page.locator(".row").first.tap()
-        button = page.get_by_role("button", name="Approve this call")
-        box = button.bounding_box()
-        assert box is not None
-        assert box["height"] >= 44
-        assert box["y"] + box["height"] <= 740
-        assert page.evaluate("document.documentElement.scrollWidth") <= width
-        button.tap()
-        expect(page.locator(".sentence")).to_contain_text("Approved by ada")
+def test_hostile_text_runs_nothing_and_loads_nothing(at: Desk) -> None:
+    at.asks("stranger")
+    asked = list[str]()
+    page = at.window(path=f"/requests/{at.asked['stranger']}")
+    page.on("dialog", lambda dialog: at.trouble.append(dialog.message))
+    page.on("request", lambda request: asked.append(request.url))
+    for part in ("", "/edit", "/grant", "/alike"):
+        page.goto(f"{at.served.url}/requests/{at.asked['stranger']}{part}")
+        assert page.locator("img, main script, main iframe").count() == 0
+    assert all(url.startswith(at.served.url) for url in asked)
 
 
-def test_it_works_without_script(browser: Browser) -> None:
-    with desk(browser, "notices", "ci") as at:
-        page = at.window(path=f"/requests/{at.asked['notices']}", java_script_enabled=False)
-        page.get_by_role("button", name="Approve this call").click()
-        page.get_by_text("Approved by ada").wait_for()
-        assert at.state("notices") == "approve"
-        page.goto(f"{at.served.url}/requests/{at.asked['ci']}")
-        page.get_by_role("button", name="Reject").click()
-        page.get_by_text("Rejected by ada").wait_for()
-
-
-def test_hostile_text_runs_nothing_and_loads_nothing(browser: Browser) -> None:
-    with desk(browser, "stranger") as at:
-        asked = list[str]()
-        page = at.window(path=f"/requests/{at.asked['stranger']}")
-        page.on("dialog", lambda dialog: at.trouble.append(dialog.message))
-        page.on("request", lambda request: asked.append(request.url))
-        for part in ("", "/edit", "/grant", "/alike"):
-            page.goto(f"{at.served.url}/requests/{at.asked['stranger']}{part}")
-            assert page.locator("img, main script, main iframe").count() == 0
-        assert all(url.startswith(at.served.url) for url in asked)
+def test_several_alike_are_decided_together_and_no_others(at: Desk) -> None:
+    at.asks("notices", "notices", "notices", "ops")
+    page = at.window(path=f"/requests/{at.asked['notices']}")
+    page.get_by_label("More actions").click()
+    page.get_by_role("link", name="Requests with the same arguments").click()
+    expect(page.get_by_role("checkbox")).to_have_count(3)
+    page.get_by_role("checkbox").last.uncheck()
+    page.get_by_role("button", name="Approve selected").click()
+    expect(page.get_by_text("2 of 2")).to_be_visible()
+    rows = at.served.does(at.served.app.inbox.list())
+    assert sorted(row.agent for row in rows) == ["notices", "ops"]

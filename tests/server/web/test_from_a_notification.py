@@ -19,7 +19,7 @@ from keyturn.channels.base import Message, Recipient
 from keyturn.channels.webpush import Subscription, WebPushChannel, _payload
 from tests.needs import missing
 from tests.server.browsing import ONE, chromium
-from tests.server.web.test_flows import Desk, desk
+from tests.server.web.desk import Desk, desk
 
 PHONE = (360, 740)
 
@@ -46,12 +46,22 @@ _CLICKED = """async () => {
 }"""
 
 
+#: Which request a notification keeps of each message.
+_KEPT = """requests => {
+    const kept = [];
+    self.registration.showNotification = async (title, shown) => { kept.push(shown.data.request); };
+    for (const request of requests)
+        self.dispatchEvent(new PushEvent("push", { data: JSON.stringify({ title: "Hello", request }) }));
+    return kept;
+}"""
+
+
 class Phone:
     """A phone that gets push messages; it counts the taps."""
 
-    def __init__(self, at: Desk) -> None:
+    def __init__(self, at: Desk, person: str = "ada") -> None:
         self.at = at
-        self.page = at.window(size=PHONE, has_touch=True, is_mobile=True, permissions=["notifications"])
+        self.page = at.window(person, size=PHONE, has_touch=True, is_mobile=True, permissions=["notifications"])
         self.taps = 0
 
     def told(self, message: Message) -> dict[str, Any]:
@@ -68,7 +78,7 @@ class Phone:
         data = _payload(message).decode()
         where = {"origin": self.at.served.url, "registrationId": found[-1]["registrationId"]}
         devtools.send("ServiceWorker.deliverPushMessage", {**where, "data": data})
-        for _ in range(100):
+        for _ in range(1_000):
             if worker.evaluate("async () => (await self.registration.getNotifications()).length"):
                 break
             self.page.wait_for_timeout(50)
@@ -113,35 +123,44 @@ def told_of(at: Desk, agent: str) -> Message:
     )
 
 
-def test_a_notification_leads_to_its_request_and_two_taps_decide(browser: Browser) -> None:
-    with desk(browser, "notices", "support") as at:
-        phone = Phone(at)
-        shown = phone.told(told_of(at, "notices"))
-        assert "send_notice" in shown["title"]
-        assert shown["opened"] == [f"{at.served.url}/requests/{at.asked['notices']}"]
-        phone.tap("Approve this call")
-        expect(phone.page.locator(".sentence")).to_contain_text("Approved by ada")
-        assert at.state("notices") == "approve"
-        assert phone.taps == 2
+def test_a_notification_leads_to_its_request_and_two_taps_decide(at: Desk) -> None:
+    at.asks("notices", "support")
+    phone = Phone(at)
+    shown = phone.told(told_of(at, "notices"))
+    assert "send_notice" in shown["title"]
+    assert shown["opened"] == [f"{at.served.url}/requests/{at.asked['notices']}"]
+    phone.tap("Approve this call")
+    expect(phone.page.locator(".sentence")).to_contain_text("Approved by ada")
+    assert at.state("notices") == "approve"
+    assert phone.taps == 2
+    phone.page.goto(f"{at.served.url}/account")  # a server that notifies no browser offers it to nobody
+    expect(phone.page.get_by_role("button", name="Notify this browser")).to_have_count(0)
 
 
-def test_a_long_payload_and_high_risk_take_four_taps_at_most(browser: Browser) -> None:
-    with desk(browser, "sql", "ci") as at:
-        phone = Phone(at)
-        phone.told(told_of(at, "ci"))
-        phone.tap("Hold to approve", delay=900)
+def test_a_message_that_names_no_request_opens_the_inbox_and_nothing_else(at: Desk) -> None:
+    at.asks("notices")
+    phone = Phone(at, "ben")
+    strange = ["../../logout", "//evil.example/", "javascript:alert(1)", "x" * 64, ""]
+    shown = phone.told(msgspec.structs.replace(told_of(at, "notices"), request=strange[0]))
+    assert shown["opened"] == [f"{at.served.url}/"]
+    [worker] = phone.page.context.service_workers
+    assert worker.evaluate(_KEPT, strange) == ["", "", "", "", ""]
+
+
+def test_a_long_payload_and_high_risk_take_four_taps_at_most(at: Desk) -> None:
+    at.asks("sql", "ci")
+    phone = Phone(at)
+    for agent, name in (("ci", "Hold to approve"), ("sql", "Approve this call")):
+        phone.taps = 1  # on the notification
+        phone.page.goto(f"{at.served.url}/requests/{at.asked[agent]}")
+        if agent == "sql":
+            phone.taps += 1
+            phone.page.get_by_role("button", name="Show all").tap()
+            phone.page.locator(".block.long .r").last.scroll_into_view_if_needed()
+            expect(phone.page.locator("[data-seen]")).to_be_checked()  # by its last row on the screen
+        phone.tap(name, **({"delay": 900} if agent == "ci" else {}))
         expect(phone.page.locator(".sentence")).to_contain_text("Approved by ada")
-        assert phone.taps <= 4
-        phone.taps = 1
-        phone.page.goto(f"{at.served.url}/requests/{at.asked['sql']}")
-        phone.taps += 1
-        phone.page.get_by_role("button", name="Show all").tap()
-        phone.page.locator(".block.long .r").last.scroll_into_view_if_needed()
-        expect(phone.page.locator("[data-seen]")).to_be_checked()  # by its last row on the screen
-        phone.taps += 1
-        phone.tap("Approve this call")
-        expect(phone.page.locator(".sentence")).to_contain_text("Approved by ada")
-        assert at.state("sql") == "approve"
+        assert at.state(agent) == "approve"
         assert phone.taps <= 4
 
 
@@ -169,16 +188,3 @@ def test_a_browser_subscribes_by_one_button_of_the_account_page(browser: Browser
         assert base64.b64decode(kept.keys.p256dh).hex().startswith("04")
         page.get_by_role("button", name="Remove the address for webpush").click()
         expect(page.locator("main")).not_to_contain_text("push.example.net")
-
-
-def test_where_browsers_are_not_told_the_page_offers_it_to_nobody(browser: Browser) -> None:
-    with desk(browser, "notices") as at:
-        page = at.window(path="/account")
-        expect(page.get_by_role("button", name="Notify this browser")).to_have_count(0)
-
-
-def test_a_message_that_names_no_request_opens_the_inbox_and_nothing_else(browser: Browser) -> None:
-    with desk(browser, "notices") as at:
-        for request_id in ("../../logout", "//evil.example/", "javascript:alert(1)", "x" * 64, ""):
-            shown = Phone(at).told(msgspec.structs.replace(told_of(at, "notices"), request=request_id))
-            assert shown["opened"] == [f"{at.served.url}/"], request_id

@@ -1,4 +1,4 @@
-"""People settle in a browser what is more than one call: several that are alike, and one whose worker was killed."""
+"""People settle in a browser what became of a call whose worker was killed."""
 
 from __future__ import annotations
 
@@ -15,7 +15,6 @@ from keyturn import App
 from keyturn.cli.loading import found
 from tests import forked
 from tests.server.office import Served, cookie, peopled
-from tests.server.web.test_flows import desk
 from tests.waiting import until_now
 
 ROOT = Path(__file__).resolve().parents[3]
@@ -51,19 +50,6 @@ def says(request):
 agent = Agent("keys", model=ScriptedModel(says), tools=[rotate_keys])
 app = App([agent], f"sqlite:///{HERE / 'runs.db'}", worker=False)
 '''
-
-
-def test_several_alike_are_decided_together_and_no_others(browser: Browser) -> None:
-    with desk(browser, "notices", "notices", "notices", "ops") as at:
-        page = at.window(path=f"/requests/{at.asked['notices']}")
-        page.get_by_label("More actions").click()
-        page.get_by_role("link", name="Requests with the same arguments").click()
-        expect(page.get_by_role("checkbox")).to_have_count(3)
-        page.get_by_role("checkbox").last.uncheck()
-        page.get_by_role("button", name="Approve selected").click()
-        expect(page.get_by_text("2 of 2")).to_be_visible()
-        rows = at.served.does(at.served.app.inbox.list())
-        assert sorted(row.agent for row in rows) == ["notices", "ops"]
 
 
 @contextmanager
