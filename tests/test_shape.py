@@ -307,6 +307,7 @@ SLEEPS: dict[str, tuple[int, str]] = {
     "tests/mcp/servers/liar.py": (3, "a server that hangs, and ends by itself should nobody end it"),
     "tests/mcp/servers/shop.py": (1, "a server's slow tool, whose seconds the test says"),
     "tests/mcp/test_elicitation.py": (1, "more time passes than the library of the protocol gives a call"),
+    "tests/models/servers/independent.py": (1, "a program that others wrote, and that says nowhere when it listens"),
     "tests/channels/test_killed.py": (1, "a process is killed at another moment each time"),
     "tests/tools/filesystem/test_staging.py": (
         1,

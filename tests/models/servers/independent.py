@@ -1,0 +1,164 @@
+"""Servers of model APIs that others wrote, on 127.0.0.1: `@copilotkit/aimock` (npm) and `llmock` (PyPI).
+
+Each is a process that a session of tests starts once, and tells by its own control API what to answer next. What a
+server cannot be told is a reason to skip. `make model-servers` installs both; nothing is tested here.
+"""
+
+from __future__ import annotations
+
+import json
+import socket
+import subprocess
+import sys
+import time
+from pathlib import Path
+from typing import Any, ClassVar
+
+import httpx2
+import pytest
+
+from keyturn.core.items import Item, message_text, refusal_text
+from keyturn.models.scripted.script import ModelStep
+
+INSTALLED = Path(sys.prefix) / "servers"
+NOT_THERE = "needs servers that others wrote: make model-servers"
+
+
+class IndependentServer:
+    """A process that answers as it is told."""
+
+    #: Where each API is, below the server's address.
+    paths: ClassVar[dict[str, str]]
+    #: What starts it, below the folder of what is installed.
+    program: ClassVar[str]
+
+    def __init__(self) -> None:
+        program = INSTALLED / self.program
+        if not program.exists():
+            pytest.skip(NOT_THERE)
+        with socket.socket() as free:
+            free.bind(("127.0.0.1", 0))
+            port = free.getsockname()[1]
+        self.url = f"http://127.0.0.1:{port}"
+        quiet = subprocess.DEVNULL
+        self._process = subprocess.Popen(self.command(program, port), stdin=quiet, stdout=quiet, stderr=quiet)
+        self._client = httpx2.Client(base_url=self.url, trust_env=False)
+        while not self._answers():
+            assert self._process.poll() is None, f"{self.program} did not start"
+            time.sleep(0.05)
+
+    def command(self, program: Path, port: int) -> list[str]:
+        """Return what is run."""
+        raise NotImplementedError
+
+    def _answers(self) -> bool:
+        try:
+            return self._client.get("/").status_code > 0
+        except httpx2.TransportError:
+            return False
+
+    def post(self, path: str, body: Any = None) -> None:
+        """Tell the server something."""
+        answer = self._client.post(path, json=body)
+        assert answer.is_success, answer.text
+
+    def tell(self, script: list[ModelStep], api: str) -> None:
+        """Forget what was told, and answer with these replies in turn."""
+        raise NotImplementedError
+
+    def stop(self) -> None:
+        """End the process."""
+        self._client.close()
+        self._process.terminate()
+        self._process.wait()
+
+
+class AimockServer(IndependentServer):
+    """`@copilotkit/aimock`, told by fixtures."""
+
+    program = "node_modules/.bin/llmock"
+    paths: ClassVar = {"chat": "/v1", "responses": "/v1", "anthropic": "", "google": ""}
+
+    def command(self, program: Path, port: int) -> list[str]:
+        """Return what is run; a folder of fixtures must be named."""
+        fixtures = program.resolve().parents[1] / "fixtures" / "example-greeting.json"
+        return ["node", str(program), "-p", str(port), "--log-level", "silent", "--strict", "-f", str(fixtures)]
+
+    def tell(self, script: list[ModelStep], api: str) -> None:
+        """Answer with these replies in turn.
+
+        A call of Gemini ends with STOP: aimock's FUNCTION_CALL is no finish reason of Google's own types, and a reply
+        that ends for a reason that nobody knows is refused.
+        """
+        self.post("/__aimock/reset")
+        fixtures = [self._fixture(step, place) for place, step in enumerate(script)]
+        for fixture in fixtures if api == "google" else ():
+            if "toolCalls" in fixture["response"]:
+                fixture["response"]["finishReason"] = "stop"
+        self.post("/__aimock/fixtures", {"fixtures": fixtures})
+
+    def _fixture(self, step: ModelStep, place: int) -> Item:
+        fixture: Item = {"match": {"sequenceIndex": place}, "response": self._response(step), "chunkSize": 5}
+        if step.break_after is not None:
+            fixture["truncateAfterChunks"] = step.break_after
+        return fixture
+
+    def _response(self, step: ModelStep) -> Item:
+        if step.error is not None:
+            return {"error": {"message": "bad", "type": "invalid_request_error"}, "status": 400}
+        text, calls = said(step)
+        response: Item = {}
+        if text or not calls:
+            response["content"] = text
+        if calls:
+            response["toolCalls"] = [
+                {"name": call["name"], "arguments": call["arguments"], "id": call["call_id"]} for call in calls
+            ]
+        if step.usage is not None:
+            sent, received, total = step.usage.input_tokens, step.usage.output_tokens, step.usage.total_tokens
+            response["usage"] = {
+                "prompt_tokens": sent, "completion_tokens": received, "total_tokens": total,
+                "input_tokens": sent, "output_tokens": received,
+                "promptTokenCount": sent, "candidatesTokenCount": received, "totalTokenCount": total,
+            }  # fmt: skip
+        return response
+
+
+class LlmockServer(IndependentServer):
+    """`llmock`, told by scenarios."""
+
+    program = "bin/llmock"
+    paths: ClassVar = {"chat": "/v1", "responses": "/v1", "anthropic": "/anthropic", "google": "/gemini"}
+
+    def command(self, program: Path, port: int) -> list[str]:
+        """Return what is run."""
+        return [str(program), "serve", "--host", "127.0.0.1", "--port", str(port)]
+
+    def tell(self, script: list[ModelStep], api: str) -> None:
+        """Answer with these replies in turn."""
+        self.scenario([behavior for step in script for behavior in self._behaviors(step)])
+
+    def scenario(self, behaviors: list[Item]) -> None:
+        """Do this in turn, each once."""
+        self.post("/_llmock/reset")
+        self.post("/_llmock/scenario", {"behaviors": behaviors})
+
+    def _behaviors(self, step: ModelStep) -> list[Item]:
+        if step.usage is not None:
+            pytest.skip("llmock counts tokens by itself")
+        if step.error is not None:
+            return [{"type": "fail", "status": 400}]
+        text, calls = said(step)
+        told = [{"name": call["name"], "arguments": json.loads(call["arguments"])} for call in calls]
+        made: list[Item] = [{"type": "reply", "text": text or None, "tool_calls": told}]
+        if step.break_after is not None:
+            made.append({"type": "stream_fault", "kind": "truncate", "after_chunks": step.break_after})
+        return made
+
+
+def said(step: ModelStep) -> tuple[str, list[Item]]:
+    """Return the text and the calls of a step."""
+    if any(refusal_text(item) for item in step.output):
+        pytest.skip("neither server can be told to refuse")
+    text = "".join(message_text(item) for item in step.output if item.get("type", "message") == "message")
+    return text, [item for item in step.output if item.get("type") == "function_call"]

@@ -1,0 +1,187 @@
+"""Every model keeps the room's promises against servers of model APIs that others wrote, and runs go through them.
+
+The first column of these promises is our own servers (`testing/loopback`); these are the second and the third, so that
+a mistake that a model and its server share is found by somebody who made neither.
+"""
+
+from __future__ import annotations
+
+from typing import Any, ClassVar
+
+import anthropic
+import httpx2
+import openai
+import pytest
+from google.genai import errors
+
+from keyturn import Agent, ModelSettings, function_tool
+from keyturn.models.anthropic.model import AnthropicModel
+from keyturn.models.base import Model
+from keyturn.models.google.model import GoogleModel
+from keyturn.models.openai.chat import OpenAIChatCompletionsModel
+from keyturn.models.openai.responses import OpenAIResponsesModel
+from keyturn.models.scripted.items import function_call
+from keyturn.models.scripted.script import ModelStep
+from keyturn.testing.suites.models import ModelSuite
+from tests.models.servers.independent import IndependentServer, LlmockServer
+from tests.playing import approved, play
+
+MODELS: dict[str, Any] = {
+    "chat": OpenAIChatCompletionsModel,
+    "responses": OpenAIResponsesModel,
+    "anthropic": AnthropicModel,
+    "google": GoogleModel,
+}
+NAMES = {"chat": "gpt-4o", "responses": "gpt-4o", "anthropic": "claude-sonnet-4-5", "google": "gemini-2.5-flash"}
+
+
+@pytest.fixture(autouse=True)
+def older_paths(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Both servers have Gemini's API below v1beta alone, where Google's client 3 asks v1 unless it is told so."""
+    monkeypatch.setenv("GOOGLE_GENAI_API_VERSION", "beta")
+
+
+def asks(server: IndependentServer, api: str) -> Model:
+    """A model that asks a server by one of its APIs."""
+    return MODELS[api](NAMES[api], api_key="any", base_url=server.url + server.paths[api])
+
+
+def refused() -> dict[str, Exception]:
+    answer = httpx2.Response(400, request=httpx2.Request("POST", "http://127.0.0.1"))
+    by_openai = openai.BadRequestError("bad", response=answer, body=None)
+    return {
+        "chat": by_openai,
+        "responses": by_openai,
+        "anthropic": anthropic.BadRequestError("bad", response=answer, body=None),
+        "google": errors.ClientError(400, {}),
+    }
+
+
+class IndependentSuite(ModelSuite):
+    """The shared suite of models over a server that others wrote."""
+
+    api: ClassVar[str]
+    server: IndependentServer
+
+    def make_model(self, script: list[ModelStep]) -> Model:
+        self.server.tell(script, self.api)
+        return asks(self.server, self.api)
+
+    def make_error(self) -> Exception:
+        return refused()[self.api]
+
+
+class AimockSuite(IndependentSuite):
+    @pytest.fixture(autouse=True)
+    def _served(self, aimock: IndependentServer) -> None:
+        self.server = aimock
+
+
+class LlmockSuite(IndependentSuite):
+    keeps_calls = False
+
+    @pytest.fixture(autouse=True)
+    def _served(self, llmock: IndependentServer) -> None:
+        self.server = llmock
+
+
+class TestChatOverAimock(AimockSuite):
+    api = "chat"
+
+
+class TestResponsesOverAimock(AimockSuite):
+    api = "responses"
+
+
+class TestAnthropicOverAimock(AimockSuite):
+    api = "anthropic"
+
+
+class TestGoogleOverAimock(AimockSuite):
+    api = "google"
+
+
+class TestChatOverLlmock(LlmockSuite):
+    api = "chat"
+
+
+class TestResponsesOverLlmock(LlmockSuite):
+    api = "responses"
+
+
+class TestAnthropicOverLlmock(LlmockSuite):
+    api = "anthropic"
+
+
+class TestGoogleOverLlmock(LlmockSuite):
+    api = "google"
+
+
+@function_tool(needs_approval=True)
+def pay(to: str) -> str:
+    """Pay somebody."""
+    return f"paid {to}"
+
+
+@pytest.fixture(params=["aimock", "llmock"])
+def server(request: pytest.FixtureRequest) -> IndependentServer:
+    """Each of them."""
+    return request.getfixturevalue(request.param)
+
+
+@pytest.mark.parametrize("api", MODELS)
+async def test_a_run_pauses_for_a_person_and_goes_on_through_its_saved_state(
+    api: str, server: IndependentServer, streamed: bool
+) -> None:
+    call = function_call("pay", '{"to":"ada"}', call_id="call_1")
+    server.tell([ModelStep([call]), ModelStep("Done.")], api)
+    agent = Agent("a", model=asks(server, api), tools=[pay])
+    paused = await play(agent, "Pay ada.", streamed)
+    assert [each.tool_name for each in paused.interruptions] == ["pay"]
+    result = await play(agent, await approved(paused, agent, saved=True), streamed)
+    await agent.model.close()
+    assert result.final_output == "Done."
+
+
+CUT: dict[str, tuple[str, ...]] = {
+    # What the client raises of a broken line, and what is ours to notice: its end, and what is no JSON.
+    "disconnect": ("openai", "anthropic", "httpx2", "google.genai"),
+    "truncate": ("keyturn",),
+    "malformed": ("keyturn", "google.genai"),
+}
+
+
+async def failure(agent: Agent[Any]) -> Exception | None:
+    """What stops a run that is streamed."""
+    try:
+        await play(agent, "hi", streamed=True)
+    except Exception as error:
+        return error
+    return None
+
+
+@pytest.mark.parametrize("api", MODELS)
+async def test_a_stream_that_breaks_is_an_error_and_nothing_of_it_is_used(api: str, llmock: LlmockServer) -> None:
+    """Official clients pass over a stream that ends early; here it is an error, and the run goes on from before it."""
+    for kind, raised_by in CUT.items():
+        reply = {"type": "reply", "text": "one two three four five six seven eight"}
+        llmock.scenario([reply, {"type": "stream_fault", "kind": kind, "after_chunks": 4}, reply])
+        agent = Agent("a", model=asks(llmock, api), model_settings=ModelSettings(retry=0))
+        error: Any = await failure(agent)
+        assert type(error).__module__.startswith(raised_by), (kind, error)
+        result = await play(agent, error.run_data.to_state(), streamed=True)
+        assert result.final_output == reply["text"]
+        await agent.model.close()
+
+
+@pytest.mark.parametrize("api", MODELS)
+async def test_a_rate_limit_is_waited_for_and_a_bad_key_is_not_tried_again(api: str, llmock: LlmockServer) -> None:
+    llmock.scenario([{"type": "fail", "status": 429, "retry_after": 0.01}, {"type": "reply", "text": "Done."}])
+    agent = Agent("a", model=asks(llmock, api), model_settings=ModelSettings(retry=1))
+    assert (await play(agent, "hi")).final_output == "Done."
+    llmock.scenario([{"type": "fail", "status": 401}, {"type": "reply", "text": "Later."}])
+    with pytest.raises(Exception, match="401") as raised:
+        await play(agent, "hi")
+    state: Any = raised.value
+    assert (await play(agent, state.run_data.to_state())).final_output == "Later.", "with a key the run goes on"
+    await agent.model.close()
