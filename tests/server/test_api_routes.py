@@ -58,6 +58,8 @@ SCOPES: dict[str, frozenset[str]] = {
     "POST /asks/{ask}/hold": ASK,
     "POST /asks/{ask}/outcome": ASK,
     "POST /asks/{ask}/withdraw": ASK,
+    "POST /agui/{agent}": RUN | DECIDE,
+    "GET /agui/{agent}/capabilities": RUN,
     "GET /grants": READ,
     "POST /runs/{run}/grants/{grant}/revoke": DECIDE,
     "GET /me": ALL,
@@ -106,7 +108,13 @@ def test_each_route_is_in_the_table() -> None:
 
 def filled(route: str, asked: dict[str, Any]) -> tuple[str, str]:
     method, _, path = route.partition(" ")
-    for name, value in {"run": asked["run"], "request": asked["id"], "grant": "g1", "ask": "a1"}.items():
+    for name, value in {
+        "run": asked["run"],
+        "request": asked["id"],
+        "grant": "g1",
+        "ask": "a1",
+        "agent": "desk",
+    }.items():
         path = path.replace("{" + name + "}", value)
     return method, path
 

@@ -26,7 +26,7 @@ CHECKS = [
     negative_data_rejection,
 ]
 EXAMPLES = some(8) // 2
-ENDLESS = ("/runs/{run}/events", "/requests/stream")
+ENDLESS = ("/runs/{run}/events", "/requests/stream", "/agui/{agent}")
 
 
 async def test_the_openapi_names_every_route_and_every_struct() -> None:

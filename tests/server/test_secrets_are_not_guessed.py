@@ -72,13 +72,25 @@ WHERE: list[Body] = [
 ]
 NOTHING: list[Body] = []
 
+
 # What a route of the API takes that is compared with a call: bodies, each made of a guess.
+def _chat(guess: str) -> Any:
+    payload = {"approved": True, "editedArgs": _edit(guess)}
+    return {
+        "threadId": "t",
+        "runId": "r",
+        "messages": [{"id": guess, "role": "user", "content": guess}],
+        "resume": [{"interruptId": guess, "status": "resolved", "payload": payload}],
+    }
+
+
 BODIES: dict[str, list[Body]] = {
     "POST /runs": [lambda guess: {"agent": guess, "input": guess}],
     "POST /runs/{run}/send": [lambda guess: {"message": guess}],
     "POST /runs/{run}/cancel": NOTHING,
     "POST /runs/{run}/fork": NOTHING,
     "POST /runs/{run}/resume": NOTHING,
+    "POST /agui/{agent}": [_chat],
     "POST /requests/{request}/look": [lambda guess: {"digest": guess}],
     "POST /requests/{request}/review": [lambda guess: {"verdict": "right", "digest": "f" * 64, "note": guess}],
     "POST /requests/{request}/take": [lambda guess: {"digest": guess}],
@@ -219,7 +231,7 @@ def _texts(parameters: list[Given]) -> list[str]:
 
 
 def _filled(path: str, row: Any) -> str:
-    given = {"{run}": row.run, "{request}": row.id, "{grant}": "g1", "{ask}": row.run}
+    given = {"{run}": row.run, "{request}": row.id, "{grant}": "g1", "{ask}": row.run, "{agent}": row.agent}
     for name, value in given.items():
         path = path.replace(name, value)
     return path

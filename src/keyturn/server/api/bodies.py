@@ -11,7 +11,7 @@ from starlette.requests import Request
 
 from ...core.errors import BadJson
 from ...core.strict import TextLimits, parse
-from ...wire import asks, bodies
+from ...wire import agui, asks, bodies
 from .refusing import Refusal
 
 T = TypeVar("T")
@@ -29,6 +29,7 @@ _WHOLE = (
     bodies.Answer,
     bodies.Resolve,
     asks.AskFor,
+    agui.AguiInput,
 )
 
 

@@ -12,13 +12,13 @@ from ..._version import __version__
 from ...wire.responses import Failure
 from ..contained import ContainedRequests
 from ..places import StreamPlaces
-from . import asks, decisions, grants, health, people, policies, records, requests, run_events, runs
+from . import agui, asks, decisions, grants, health, people, policies, records, requests, run_events, runs
 from .health import Measured, Metrics
 from .once import Answers
 from .refusing import answer_refusals
 from .routes import SCHEMA, Route
 
-SUBJECTS = (health, runs, run_events, requests, decisions, asks, grants, people, policies, records)
+SUBJECTS = (health, runs, run_events, requests, decisions, asks, agui, grants, people, policies, records)
 
 
 def api_of(shared: object) -> ASGIApp:
