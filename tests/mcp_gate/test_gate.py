@@ -3,16 +3,10 @@
 from __future__ import annotations
 
 import asyncio
-import os
-import sys
-from collections.abc import AsyncGenerator, Awaitable, Callable, Iterator
-from contextlib import asynccontextmanager
-from pathlib import Path
+from collections.abc import Awaitable, Callable, Iterator
 from typing import Any
 
 import pytest
-from mcp import Client
-from mcp.client.stdio import StdioServerParameters, stdio_client
 
 from keyturn import ExternalAgent
 from keyturn.client.client import AsyncClient
@@ -20,101 +14,15 @@ from keyturn.core.errors import NotAllowed
 from keyturn.directory.login import Login
 from keyturn.mcp_gate.holding import GatedCall, Holding, NotForwarded
 from keyturn.policies.rules import Policy, allow, deny
-from tests import forked
+from tests.mcp_gate.shops import Shop, none_pending, pending_are, text_of
 from tests.server.programs import Port
 from tests.waiting import until
-
-SHOP = """
-import os, sys
-from mcp.server import MCPServer
-shop = MCPServer("shop", log_level="ERROR", instructions="Sells things.")
-assert "KEYTURN_TOKEN" not in os.environ, "the server behind the gate could claim what was approved"
-
-words = open(sys.argv[1] + ".words").read()
-
-@shop.tool(description=words)
-def buy(item: str, count: int = 1) -> str:
-    with open(sys.argv[1], "a") as stream:
-        stream.write(f"{count} {item}\\n")
-    if item == "bomb":
-        os._exit(1)
-    if item == "gold":
-        raise ValueError("sold out")
-    return f"bought {count} {item}"
-
-@shop.tool()
-def read_price(item: str) -> int:
-    "Tell a price."
-    return 3
-
-if "more" in words:
-    @shop.tool()
-    def sell(item: str) -> str:
-        return f"sold {item}"
-
-@shop.resource("shop://terms")
-def terms() -> str:
-    return "no refunds"
-
-@shop.prompt()
-def greet(name: str) -> str:
-    return f"Hello {name}"
-
-shop.run("stdio")
-"""
-
-
-class Shop:
-    """A shop behind a gate, and the person who decides."""
-
-    def __init__(self, port: Port, folder: Path) -> None:
-        self.port, self.log = port, folder / "bought.txt"
-        self.script = folder / "shop.py"
-        self.script.write_text(SHOP)
-        self.describe("Buy an item.")
-        port.does(port.app.people.add("editor", kind="machine", by="ada"))
-        self.token: str = port.does(port.app.people.issue_token("editor", ["ask"], by="ada"))
-
-    @asynccontextmanager
-    async def client(self, *options: str, mode: Any = "auto", **more: str) -> AsyncGenerator[Client]:
-        self.log.write_text("")
-        ours = {"KEYTURN_SERVER": self.port.url, "KEYTURN_TOKEN": self.token, "PYTHONPATH": os.pathsep.join(sys.path)}
-        program = ["-m", "keyturn", "gate", *options, "--", forked.python(), str(self.script), str(self.log)]
-        at = StdioServerParameters(command=forked.python(), args=program, env={**os.environ, **ours, **more})
-        async with Client(stdio_client(at, errlog=sys.__stderr__ or sys.stderr), mode=mode) as client:
-            yield client
-
-    def describe(self, words: str) -> None:
-        """Let the shop describe what it sells in other words from its next start on."""
-        self.log.with_suffix(".txt.words").write_text(words)
-
-    async def there(self, made: Any) -> Any:
-        return await asyncio.wrap_future(asyncio.run_coroutine_threadsafe(made, self.port.loop))
-
-    async def pending(self) -> Any:
-        async def listed() -> Any:
-            return await self.there(self.port.app.inbox.list())
-
-        return (await until(listed))[0]
-
-    async def decided(self, verdict: str, **words: Any) -> Any:
-        row = await self.pending()
-        await self.there(getattr(self.port.app.inbox, verdict)(row, **{"by": "ada"} | words))
-        return row
-
-    @property
-    def bought(self) -> list[str]:
-        return self.log.read_text().splitlines()
 
 
 @pytest.fixture(scope="module")
 def shop(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Shop]:
     with Port(more=[ExternalAgent()]) as port:
         yield Shop(port, tmp_path_factory.mktemp("shop"))
-
-
-def text_of(result: Any) -> str:
-    return result.content[0].text
 
 
 @pytest.mark.parametrize("mode", ["auto", "legacy"])
@@ -176,7 +84,7 @@ async def test_a_call_that_is_repeated_joins_also_after_a_restart_and_its_decisi
     async with shop.client("--hold", "0.2", "--keep", "0.3") as client:
         assert "Enough ink." in text_of(await client.call_tool("buy", {"item": "ink"}))
         assert "Pending approval" in text_of(await client.call_tool("buy", {"item": "ink"}))
-        await until(lambda: _none_pending(shop))  # it was not repeated
+        await until(lambda: none_pending(shop))  # it was not repeated
         assert shop.bought == []
 
 
@@ -204,7 +112,7 @@ async def test_a_tool_that_its_server_changed_waits_for_a_person_whatever_rule_a
             await shop.decided("reject", by=Login("ada"), message="No cards.")
             made = [text_of(await each) for each in buying]
             assert "Not run: the call was rejected by ada: No cards." in made
-            await until(lambda: _none_pending(shop))
+            await until(lambda: none_pending(shop))
             assert shop.bought == []
             buying = [asyncio.ensure_future(client.call_tool("buy", {"item": name})) for name in ("pen", "ink")]
             await shop.decided("approve", by=Login("ada"))
@@ -217,20 +125,12 @@ async def test_a_tool_that_its_server_changed_waits_for_a_person_whatever_rule_a
         shop.describe("Buy an item.")
 
 
-async def _pending_are(shop: Shop, number: int) -> bool:
-    return len(await shop.there(shop.port.app.inbox.list())) == number
-
-
-async def _none_pending(shop: Shop) -> bool:
-    return not await shop.there(shop.port.app.inbox.list())
-
-
 async def test_a_call_that_its_client_gives_up_is_withdrawn(shop: Shop) -> None:
     async with shop.client() as client:
         buying = asyncio.ensure_future(client.call_tool("buy", {"item": "ink"}))
         await shop.pending()
         buying.cancel()
-        await until(lambda: _none_pending(shop))
+        await until(lambda: none_pending(shop))
         assert shop.bought == []
 
 
@@ -330,7 +230,7 @@ async def test_another_description_is_another_request(shop: Shop) -> None:
             call = GatedCall(client, "shop", "buy", {}, description, None)
             with pytest.raises(NotForwarded):
                 await holding.approved(call, quiet, same(call))
-        await until(lambda: _pending_are(shop, 3))
+        await until(lambda: pending_are(shop, 3))
         await holding.close()
     for row in await shop.there(shop.port.app.inbox.list()):
         await shop.there(shop.port.app.inbox.reject(row, by="ada"))

@@ -30,23 +30,30 @@ def describe(parser: argparse.ArgumentParser) -> None:
         "--keep", type=float, default=_KEEP, metavar="SECONDS", help="how long a request stays open to be joined"
     )
     parser.add_argument("--name", default="", help="what policies and approvers know the MCP server by")
+    parser.add_argument(
+        "--listen", metavar="HOST:PORT", help="serve over streamable HTTP; each client shows a token of its own"
+    )
+    parser.add_argument(
+        "--allow-host", action="append", default=[], metavar="NAME", help="another host name that requests may use"
+    )
+    parser.add_argument("--secure", action="store_true", help="a reverse proxy in front terminates TLS (https)")
     parser.add_argument("--http", metavar="URL", help="the MCP server, over streamable HTTP")
     parser.add_argument("command", nargs=argparse.REMAINDER, help="the MCP server, over stdio: -- npx some-server")
 
 
 def run(arguments: argparse.Namespace) -> int:
-    """Serve on stdin and stdout until the client hangs up."""
+    """Serve on stdin and stdout until the client hangs up, or over HTTP until it is stopped."""
     command = [word for number, word in enumerate(arguments.command) if number or word != "--"]
     server = arguments.server or os.environ.get(SERVER)
     if bool(command) == bool(arguments.http):
         print_labelled("keyturn gate", "name one MCP server: keyturn gate -- COMMAND, or --http URL")
         return 2
     try:
-        token = token_of(arguments)
-        if not server or not token:
+        token = "" if arguments.listen else token_of(arguments)
+        if not server or not (token or arguments.listen):
             print_labelled("keyturn gate", f"set {SERVER} and {TOKEN}, or pass --server and --token-file")
             return 2
-        asyncio.run(_serve(arguments, command, server, token))
+        asyncio.run(_serve(arguments, command, server, token or ""))
     except ImportError as error:
         print_labelled("keyturn gate", f"the gate needs more packages: pip install 'keyturn[mcp]' ({error})")
         return 2
@@ -67,22 +74,20 @@ def _first_of(error: Exception) -> str:
 
 
 async def _serve(arguments: argparse.Namespace, command: list[str], server: str, token: str) -> None:
-    from mcp import Client
     from mcp.client.stdio import StdioServerParameters
 
-    from ..client.client import AsyncClient
-    from ..mcp_gate.holding import Holding
-    from ..mcp_gate.pins import Pins
-    from ..mcp_gate.proxy import McpGate
-    from ..mcp_gate.records import GateRecords, records_file
+    from ..mcp_gate.starting import GateSettings, listening_address, serve_http, serve_stdio
 
     theirs = {name: value for name, value in os.environ.items() if name != TOKEN}  # which is not theirs
     at: Any = arguments.http or StdioServerParameters(command=command[0], args=command[1:], env=theirs)
     known = arguments.name or arguments.http or shlex.join(command)
-    records = GateRecords(records_file(server, known))
-    async with AsyncClient(server, token) as keyturn, Client(at) as up:
-        holding = Holding(keyturn.asks, arguments.hold, records, arguments.keep)
-        gate = McpGate(up, holding, Pins(records), arguments.ungated, arguments.name)
-        for change in await gate.begin():
-            print_labelled("keyturn gate", f"{change}: its calls wait until a person accepts the definition")
-        await gate.serve()
+    settings = GateSettings(server, known, arguments.name, arguments.hold, arguments.keep, tuple(arguments.ungated))
+    if arguments.listen:
+        address = listening_address(arguments.listen, tuple(arguments.allow_host), secure=arguments.secure)
+        await serve_http(at, settings, address, _tell)
+    else:
+        await serve_stdio(at, settings, token, _tell)
+
+
+def _tell(text: str) -> None:
+    print_labelled("keyturn gate", text)

@@ -20,7 +20,7 @@ from ..asks.ask import Ask, AskState
 from ..client.asks import AsyncAsks
 from ..core.approval import Approval
 from ..core.digest import digest
-from ..core.errors import Conflict, RunMissing
+from ..core.errors import Conflict, NotPending, RunMissing
 from ..engine.run.new_ids import new_id
 from .records import GateRecords, OpenAsk
 
@@ -83,6 +83,7 @@ class Holding:
         self._asking = asyncio.Lock()
         self._waited = Counter[str]()  # how many calls wait for each of them
         self._leases = dict[str, asyncio.Task[None]]()
+        self._stopping = False
 
     async def approved(self, call: GatedCall, progress: Progress, now: Callable[[], Awaitable[GatedCall]]) -> Approved:
         """Return a call that may be forwarded, or raise `NotForwarded`; where the client gives up, it is withdrawn.
@@ -111,8 +112,9 @@ class Holding:
 
     async def _asked(self, call: GatedCall) -> AskState:
         """Return the request of a call: the one that an earlier call asked and did not use, else a new one."""
+        self._records.look()  # another gate may have asked, or used the decision
         known = self._records.asks.get(call.name)
-        with contextlib.suppress(RunMissing):
+        with contextlib.suppress(RunMissing, NotPending):
             state = None if known is None else await self._asks.get(known.id)
             if state is not None and state.status in _JOINED and state.key.startswith(call.name):
                 self._open(call.name, state.id, self._hold + self._keep)
@@ -173,7 +175,9 @@ class Holding:
     async def _decided(self, state: AskState, progress: Progress) -> AskState:
         ends = asyncio.get_running_loop().time() + self._hold
         number = 0
-        while state.status == "pending" and (left := ends - asyncio.get_running_loop().time()) > 0:
+        while (
+            state.status == "pending" and not self._stopping and (left := ends - asyncio.get_running_loop().time()) > 0
+        ):
             state = await self._asks.wait(state.id, min(_LOOK, left))
             number += 1
             await progress(number)
@@ -198,7 +202,7 @@ class Holding:
             if self._waited[id]:
                 return
             self._records.drop(name, id)
-            with contextlib.suppress(Conflict, RunMissing):
+            with contextlib.suppress(Conflict, RunMissing, NotPending):
                 await self._asks.withdraw(id, why=why)
 
     @contextlib.asynccontextmanager
@@ -221,6 +225,10 @@ class Holding:
             await self._asks.report(approved.ask, approved.name, "failed" if failed else "succeeded", words)
         except Exception as error:
             _log.warning("the outcome of request %s was not recorded: %s", approved.ask, error)
+
+    def stop(self) -> None:
+        """Hold calls no longer: each is answered that it is to be repeated."""
+        self._stopping = True
 
     async def close(self) -> None:
         """End the leases; what a call may join stays open for the next gate."""

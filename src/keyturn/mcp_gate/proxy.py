@@ -10,27 +10,40 @@ from __future__ import annotations
 import fnmatch
 from collections.abc import Sequence
 from functools import partial
-from typing import Any
+from typing import Any, NamedTuple
 
 import mcp_types as types
 from mcp import Client
 from mcp.server.lowlevel import NotificationOptions, Server
 from mcp.server.stdio import stdio_server
 
-from .holding import GatedCall, Holding, NotForwarded, Progress
+from .callers import client_of, holding_of, progress_of, while_there
+from .holding import Approved, GatedCall, Holding, NotForwarded, Progress
 from .pins import ACCEPT, ACCEPT_WORDS, BY_A_PERSON, Pins, ToolChange
+
+
+class _Called(NamedTuple):
+    """Describes what a client calls, and how it is told that its call is held."""
+
+    client: str
+    tool: str
+    arguments: dict[str, Any]
+    progress: Progress
 
 
 class McpGate:
     """Stands before one MCP server; `ungated` are patterns of tools whose calls pass without being asked about.
 
-    `name` is what policies and people know the server by; without it, what it calls itself.
+    `name` is what policies and people know the server by; without it, what it calls itself. `holding` is for calls over
+    stdio; over HTTP each account has its own.
     """
 
-    def __init__(self, up: Client, holding: Holding, pins: Pins, ungated: Sequence[str] = (), name: str = "") -> None:
+    def __init__(
+        self, up: Client, pins: Pins, holding: Holding | None = None, *, ungated: Sequence[str] = (), name: str = ""
+    ) -> None:
         self._up = up
-        self._holding = holding
         self._pins = pins
+        self._holding = holding
         self._ungated = tuple(ungated)
         self._name = name
         self._tools = dict[str, types.Tool]()
@@ -42,7 +55,8 @@ class McpGate:
 
     async def begin(self) -> list[ToolChange]:
         """Begin, and return what the server changed of its tools since the gate was last started."""
-        self._holding.begin()
+        if self._holding is not None:
+            self._holding.begin()
         await self._look()
         return self._pins.begin(list(self._tools.values()))
 
@@ -54,7 +68,8 @@ class McpGate:
             async with stdio_server() as (read, write):
                 await server.run(read, write, options)
         finally:
-            await self._holding.close()
+            if self._holding is not None:
+                await self._holding.close()
 
     @property
     def _server_name(self) -> str:
@@ -102,58 +117,68 @@ class McpGate:
         return await self._up.get_prompt(params.name, params.arguments)
 
     async def _call(self, context: Any, params: types.CallToolRequestParams) -> types.CallToolResult:
-        arguments = params.arguments or {}
-        passes = any(fnmatch.fnmatchcase(params.name, pattern) for pattern in self._ungated)
+        name, arguments = params.name, params.arguments or {}
+        call = _Called(client_of(context), name, arguments, progress_of(context, params))
         try:
-            client, progress = _client_of(context), _progress_of(context, params)
-            if not passes or params.name not in self._tools:
-                await self._look()
-            await self._accepted(client, params.name, progress)
-            if passes:
-                return await self._forwarded(params.name, arguments)
-            now = partial(self._gated, client, params.name, arguments)
-            approved = await self._holding.approved(await now(), progress, now)
+            holding = holding_of(context, self._holding)
+            approved = await while_there(context, self._approved(holding, call))
         except NotForwarded as refused:
             return _error(str(refused))
         except Exception as error:  # whatever fails, the call is not forwarded
             return _error(f"Not run: no approval could be asked for ({type(error).__name__}).")
-        async with self._holding.running(approved):
-            made = await self._forwarded(params.name, approved.arguments)
-        await self._holding.report(approved, failed=bool(made.is_error))
+        if approved is None:
+            return await self._forwarded(name, arguments)
+        async with holding.running(approved):
+            made = await self._forwarded(name, approved.arguments)
+        await holding.report(approved, failed=bool(made.is_error))
         return made
 
-    async def _accepted(self, client: str, name: str, progress: Progress) -> None:
+    async def _approved(self, holding: Holding, call: _Called) -> Approved | None:
+        """Return the call as it was approved; None where it passes without being asked about."""
+        passes = any(fnmatch.fnmatchcase(call.tool, pattern) for pattern in self._ungated)
+        if not passes or call.tool not in self._tools:
+            await self._look()
+        await self._accepted(holding, call)
+        if passes:
+            return None
+        now = partial(self._gated, call)
+        return await holding.approved(await now(), call.progress, now)
+
+    async def _accepted(self, holding: Holding, call: _Called) -> None:
         """Return once the definition of a tool is an accepted one: one that was changed requires a person."""
-        change = self._pins.change(name, self._tools.get(name))
+        change = self._change(call)
         if change is None:
             return
 
         async def now() -> GatedCall:
             await self._look()
-            again = self._pins.change(name, self._tools.get(name))
-            return asked if again is None else self._accepting(client, again)
+            again = self._change(call)
+            return asked if again is None else self._accepting(call.client, again)
 
-        asked = self._accepting(client, change)
+        asked = self._accepting(call.client, change)
         try:
-            approved = await self._holding.approved(asked, progress, now)
+            approved = await holding.approved(asked, call.progress, now)
         except NotForwarded:
-            if self._pins.change(name, self._tools.get(name)) is not None:  # another call had it accepted
+            if self._change(call) is not None:  # another call had it accepted
                 raise
             return
-        async with self._holding.running(approved):
+        async with holding.running(approved):
             self._pins.accept(change)
-        await self._holding.report(approved, failed=False)
+        await holding.report(approved, failed=False)
+
+    def _change(self, call: _Called) -> ToolChange | None:
+        return self._pins.change(call.tool, self._tools.get(call.tool))
 
     def _accepting(self, client: str, change: ToolChange) -> GatedCall:
         server = self._server_name
         return GatedCall(client, server, ACCEPT, change.arguments, ACCEPT_WORDS, None, BY_A_PERSON, editable=False)
 
-    async def _gated(self, client: str, name: str, arguments: dict[str, Any]) -> GatedCall:
+    async def _gated(self, call: _Called) -> GatedCall:
         """Return a call with its tool as the server describes it now: the description is part of what is approved."""
         await self._look()
-        tool = self._tools.get(name)
+        tool = self._tools.get(call.tool)
         said = ("", None) if tool is None else (tool.description or "", tool.input_schema)
-        return GatedCall(client, self._server_name, name, arguments, *said)
+        return GatedCall(call.client, self._server_name, call.tool, call.arguments, *said)
 
     async def _look(self) -> None:
         """Look at the tools as the server describes them now."""
@@ -174,23 +199,3 @@ class McpGate:
 
 def _error(words: str) -> types.CallToolResult:
     return types.CallToolResult(content=[types.TextContent(type="text", text=words)], is_error=True)
-
-
-def _client_of(context: Any) -> str:
-    """Return what a client calls itself; it is shown and told apart by it, and trusted with nothing."""
-    params = getattr(context.session, "client_params", None)
-    info = getattr(params, "client_info", None)
-    return f"{info.name} {info.version}" if info is not None else "unknown"
-
-
-def _progress_of(context: Any, params: types.CallToolRequestParams) -> Any:
-    """Return what tells the client that its call is held, where it wants to know."""
-    wanted = getattr(params.meta, "progress_token", None) if params.meta is not None else None
-    if isinstance(params.meta, dict):
-        wanted = params.meta.get("progress_token") or params.meta.get("progressToken")
-
-    async def progress(number: int) -> None:
-        if wanted is not None:
-            await context.session.report_progress(number, None, "waiting for approval")
-
-    return progress

@@ -37,9 +37,9 @@ class _Kept(msgspec.Struct, frozen=True, omit_defaults=True):
     asks: dict[str, OpenAsk] = {}
 
 
-def records_file(keyturn: str, server: str) -> Path:
-    """Return where a gate keeps its records of one MCP server, asked about at one Keyturn server."""
-    name = hashlib.sha256(f"{keyturn}\n{server}".encode()).hexdigest()[:32]
+def records_file(keyturn: str, server: str, account: str = "") -> Path:
+    """Return where a gate keeps its records of one MCP server, asked about at one Keyturn server by one account."""
+    name = hashlib.sha256("\n".join((keyturn, server, account)).encode()).hexdigest()[:32]
     return state_directory() / "gate" / f"{name}.json"
 
 

@@ -15,15 +15,15 @@ import socket
 from collections.abc import Callable, Generator
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, Protocol
 from urllib.parse import urlsplit
 
 import h11
 import uvicorn
+from starlette.types import Receive, Scope, Send
 from uvicorn.protocols.http.h11_impl import H11Protocol
 
 from ..core.errors import UserError
-from .guard import Guard
 from .settings import LOOPBACK
 
 _HEADERS_WITHIN = 10.0
@@ -185,10 +185,20 @@ class PatientProtocol(H11Protocol):
             self._late = None
 
 
+class Served(Protocol):
+    """Serves over ASGI, and ends what would keep the server from ending."""
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None: ...
+
+    def end(self) -> None:
+        """End streams and what is waited for."""
+        ...
+
+
 class Running(uvicorn.Server):
     """Serves until it is told to stop: the first signal ends streams and lets answers out, a second ends at once."""
 
-    def __init__(self, served: Guard, address: ListeningAddress, *, grace: float, told: Callable[[], None]) -> None:
+    def __init__(self, served: Served, address: ListeningAddress, *, grace: float, told: Callable[[], None]) -> None:
         config = uvicorn.Config(
             served,
             http=PatientProtocol,

@@ -1,0 +1,155 @@
+"""Serve a gate over streamable HTTP: each client shows a token of Keyturn, and asks as the account of that token.
+
+Sessions of 2025-11-25 and requests of 2026-07-28 are those of the MCP library. What is added is who calls, and whether
+they are still there: a client of a session that goes away cancels nothing.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import hashlib
+import time
+from collections import OrderedDict
+from collections.abc import Callable
+from typing import NamedTuple
+
+from mcp.server.auth.middleware.bearer_auth import AuthenticatedUser
+from mcp.server.auth.provider import AccessToken
+from mcp.server.transport_security import TransportSecuritySettings
+from starlette.responses import JSONResponse
+from starlette.types import ASGIApp, Receive, Scope, Send
+
+from ..client.client import AsyncClient
+from ..client.sending import ServerError
+from ..core.errors import KeyturnError
+from .callers import CALLER, GONE
+from .holding import Holding
+from .proxy import McpGate
+
+PATH = "/mcp"
+_KNOWN_FOR = 60.0
+_MOST = 1_000
+_BEARER = "bearer "
+_REFUSED = "the token is missing or invalid"
+
+
+class _Caller(NamedTuple):
+    """Holds whose token it is, how its calls are held, and when the token was last looked at."""
+
+    account: str
+    client: AsyncClient
+    holding: Holding
+    looked: float
+
+
+class NotAdmitted(Exception):
+    """Raised for a request of which it is not known that its token may ask."""
+
+    def __init__(self, status: int, message: str) -> None:
+        self.status = status
+        super().__init__(message)
+
+
+class Callers:
+    """Knows the accounts of tokens; a token is looked at again after a minute, so that a revoked one ends."""
+
+    def __init__(self, server: str, holding: Callable[[str, AsyncClient], Holding]) -> None:
+        self._server, self._holding = server, holding
+        self._known = OrderedDict[bytes, _Caller]()
+        self._closing = False
+
+    async def caller(self, token: str) -> _Caller:
+        """Return who has a token; raise `NotAdmitted` where it may not ask."""
+        if not token:
+            raise NotAdmitted(401, _REFUSED)
+        key = hashlib.sha256(token.encode("utf-8", "surrogateescape")).digest()
+        known = self._known.get(key)
+        if known is not None and time.monotonic() - known.looked < _KNOWN_FOR:
+            self._known.move_to_end(key)
+            return known
+        try:
+            made = await self._looked(token, known)
+        except NotAdmitted:
+            await self._forget(key)
+            raise
+        self._known[key] = made
+        while len(self._known) > _MOST:
+            await self._forget(next(iter(self._known)))
+        return made
+
+    async def _looked(self, token: str, known: _Caller | None) -> _Caller:
+        client = AsyncClient(self._server, token) if known is None else known.client
+        try:
+            me = await client.people.me()
+            if me.person.kind != "machine" or "ask" not in me.scopes:
+                raise NotAdmitted(403, "the token must be of a service account and have the scope 'ask'")
+        except BaseException as error:
+            if known is None:
+                await client.close()
+            if isinstance(error, ServerError):
+                raise NotAdmitted(503, "the Keyturn server cannot be reached") from None
+            if isinstance(error, KeyturnError):
+                raise NotAdmitted(401, _REFUSED) from None
+            raise
+        if known is not None:
+            return known._replace(looked=time.monotonic())
+        holding = self._holding(me.person.id, client)
+        holding.begin()
+        return _Caller(me.person.id, client, holding, time.monotonic())
+
+    async def _forget(self, key: bytes) -> None:
+        known = self._known.pop(key, None)
+        if known is not None:
+            await known.holding.close()
+            await known.client.close()
+
+    def stop(self) -> None:
+        """Answer held calls: each is to be repeated."""
+        for each in self._known.values():
+            each.holding.stop()
+
+    async def close(self) -> None:
+        """Close the connections."""
+        for key in list(self._known):
+            await self._forget(key)
+
+
+class ListeningGate:
+    """Admits a request by its token, and says to its call whether its client is still there."""
+
+    def __init__(self, gate: McpGate, callers: Callers, hosts: tuple[str, ...]) -> None:
+        names = [pattern for host in hosts for pattern in (host, f"{host}:*")]
+        origins = [f"{scheme}://{name}" for name in names for scheme in ("http", "https")]
+        security = TransportSecuritySettings(
+            enable_dns_rebinding_protection=True, allowed_hosts=names, allowed_origins=origins
+        )
+        self._app: ASGIApp = gate.server().streamable_http_app(streamable_http_path=PATH, transport_security=security)
+        self._callers = callers
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        if scope["type"] != "http":
+            await self._app(scope, receive, send)
+            return
+        token = _token_of(scope)
+        try:
+            caller = await self._callers.caller(token)
+        except NotAdmitted as error:
+            headers = {"www-authenticate": "Bearer"} if error.status == 401 else {}
+            await JSONResponse({"error": str(error)}, error.status, headers)(scope, receive, send)
+            return
+        gone = asyncio.Event()
+        user = AuthenticatedUser(AccessToken(token=token, client_id=caller.account, scopes=["ask"]))
+        try:
+            await self._app({**scope, "user": user, CALLER: caller.holding, GONE: gone}, receive, send)
+        finally:
+            gone.set()
+
+    def end(self) -> None:
+        """Answer what is held, so that the server can end."""
+        self._callers.stop()
+
+
+def _token_of(scope: Scope) -> str:
+    given = [value for name, value in scope["headers"] if name == b"authorization"]
+    text = given[0].decode("latin-1") if len(given) == 1 else ""
+    return text[len(_BEARER) :].strip() if text.lower().startswith(_BEARER) else ""

@@ -1,0 +1,94 @@
+"""Put a gate together and serve it: over stdio for one client, or over HTTP for each account that shows its token."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Callable
+from dataclasses import replace
+from typing import Any, NamedTuple
+
+from mcp import Client
+
+from ..client.client import AsyncClient
+from ..core.errors import UserError
+from ..server.running import ListeningAddress, Running
+from .holding import Holding
+from .listening import PATH, Callers, ListeningGate
+from .pins import Pins
+from .proxy import McpGate
+from .records import GateRecords, records_file
+
+_GRACE = 10.0
+_CHANGED = "its calls wait until a person accepts the definition"
+
+
+class GateSettings(NamedTuple):
+    """Says before which MCP server a gate stands, and what it does with calls.
+
+    `server` is the URL of the Keyturn server, `known` what the MCP server is the same by, at every start; `name` is
+    what policies know it by.
+    """
+
+    server: str
+    known: str
+    name: str
+    hold: float
+    keep: float
+    ungated: tuple[str, ...]
+
+    def holding(self, account: str, keyturn: AsyncClient) -> Holding:
+        """Return how the calls of one account are held."""
+        return Holding(keyturn.asks, self.hold, GateRecords(records_file(self.server, self.known, account)), self.keep)
+
+    async def gate(self, up: Client, holding: Holding | None, tell: Callable[[str], None]) -> McpGate:
+        """Return a gate that has begun, and tell what its server changed since the last start."""
+        pins = Pins(GateRecords(records_file(self.server, self.known)))
+        made = McpGate(up, pins, holding, ungated=self.ungated, name=self.name)
+        for change in await made.begin():
+            tell(f"{change}: {_CHANGED}")
+        return made
+
+
+async def serve_stdio(at: Any, settings: GateSettings, token: str, tell: Callable[[str], None]) -> None:
+    """Serve on stdin and stdout until the client hangs up."""
+    async with AsyncClient(settings.server, token) as keyturn, Client(at) as up:
+        await (await settings.gate(up, settings.holding("", keyturn), tell)).serve()
+
+
+async def serve_http(at: Any, settings: GateSettings, address: ListeningAddress, tell: Callable[[str], None]) -> None:
+    """Serve over streamable HTTP until the process is stopped."""
+    callers = Callers(settings.server, settings.holding)
+    with address.bound() as listening:
+        async with Client(at) as up:
+            gate = await settings.gate(up, None, tell)
+            listening.listen()  # who reads the URL may connect
+            url = replace(address, port=listening.getsockname()[1]).url
+            tell(f"serving {url}{PATH}")
+            served = ListeningGate(gate, callers, address.known_hosts)
+            try:
+                await Running(served, address, grace=_GRACE, told=lambda: print(_ENDING, file=sys.stderr)).serve(
+                    [listening]
+                )
+            finally:
+                await callers.close()
+
+
+_ENDING = "shutting down; press Ctrl-C again to stop at once"
+
+
+def listening_address(given: str, hosts: tuple[str, ...], *, secure: bool) -> ListeningAddress:
+    """Return where to listen: on this machine alone, or behind a reverse proxy that encrypts.
+
+    >>> listening_address("127.0.0.1:8322", (), secure=False).url
+    'http://localhost:8322'
+    """
+    host, _, port = given.rpartition(":")
+    if not host or not port.isdecimal():
+        raise UserError(f"--listen is an address and a port, such as 127.0.0.1:8322, not {given!r}")
+    address = ListeningAddress(host=host, port=int(port), hosts=hosts, secure=secure)
+    if address.public and not address.encrypted:
+        raise UserError(
+            f"{host} is reachable from the network and the connection would not be encrypted: pass --secure if a "
+            "reverse proxy in front terminates TLS"
+        )
+    return address
