@@ -44,8 +44,16 @@ PRE = "PreToolUse"
 def sent(host: str = "claude-code", event: str = PRE, call: str = "t1", given: Any = None) -> dict[str, Any]:
     """Return what an agent sends about a call of one of its tools."""
     named = {"timestamp": call} if host == "gemini" else {"tool_use_id": call}
+    if host == "copilot":
+        arguments = json.dumps(given or {"command": "rm -rf build"})
+        return {"sessionId": "s1", "cwd": "/srv/app", "toolName": "Bash", "toolArgs": arguments}
+    if host == "cursor":
+        whose = {"hook_event_name": event, "conversation_id": "s1", "workspace_roots": ["/srv/app"]}
+        if event == "beforeShellExecution":
+            return {**whose, "command": "rm -rf build", "cwd": ""}
+        return {**whose, "tool_name": "Bash", "tool_input": '{"command": "rm -rf build"}'}
     return {
-        "hook_event_name": "BeforeTool" if host == "gemini" else event,
+        "hook_event_name": {"gemini": "BeforeTool", "opencode": "tool.execute.before"}.get(host, event),
         "session_id": "s1",
         "cwd": "/srv/app",
         "tool_name": "Bash",
@@ -102,6 +110,11 @@ def asked(desk: Desk, body: object, wait: float = 30, host: str = "claude-code")
     return answered(host_named(host), text, desk.server(), wait, signals=False)
 
 
+CURSOR = (
+    '{"permission": "allow"}',
+    '{"permission": "allow"}',
+    '{"permission": "deny", "user_message": "no", "agent_message": "no"}',
+)
 ANSWERS: dict[tuple[str, str], tuple[str, str, str]] = {
     ("claude-code", PRE): (
         '{"hookSpecificOutput": {"hookEventName": "PreToolUse", "permissionDecision": "allow", '
@@ -136,19 +149,35 @@ ANSWERS: dict[tuple[str, str], tuple[str, str, str]] = {
         '{"hookSpecificOutput": {"tool_input": {"command": "ls"}}}',
         '{"decision": "deny", "reason": "no"}',
     ),
+    ("cursor", "beforeShellExecution"): CURSOR,
+    ("cursor", "beforeMCPExecution"): CURSOR,
+    ("copilot", "preToolUse"): (
+        '{"permissionDecision": "allow"}',
+        '{"permissionDecision": "allow", "modifiedArgs": {"command": "ls"}}',
+        '{"permissionDecision": "deny", "permissionDecisionReason": "no"}',
+    ),
+    ("opencode", "tool.execute.before"): (
+        '{"decision": "allow"}',
+        '{"decision": "allow", "args": {"command": "ls"}}',
+        '{"decision": "deny", "reason": "no"}',
+    ),
 }
+#: Events whose arguments no approver can change.
+UNEDITED = {("codex", "PermissionRequest"), ("cursor", "beforeShellExecution"), ("cursor", "beforeMCPExecution")}
 
 
 def test_each_agent_is_answered_in_its_own_bytes() -> None:
     for (name, event), (allowed, edited, denied) in ANSWERS.items():
         host = host_named(name)
         call = host.read(sent(name, event))
-        assert call == HookCall(event, "s1", "t1", "Bash", {"command": "rm -rf build"}, "/srv/app"), name
+        tool = "Shell" if event == "beforeShellExecution" else "Bash"
+        label = "" if name in ("cursor", "copilot") else "t1"
+        assert call == HookCall(event, "s1", label, tool, {"command": "rm -rf build"}, "/srv/app"), name
         assert call is not None
         told = host.allow(call, None), host.allow(call, {"command": "ls"}), host.deny(call, "no")
         assert [each.stdout for each in told] == [allowed, edited, denied], (name, event)
-        assert host.read({**sent(name), "hook_event_name": "SessionStart"}) is None
-        assert host.edits(event) == ((name, event) != ("codex", "PermissionRequest"))
+        assert host.read({"hook_event_name": "SessionStart", "session_id": "s1", "cwd": "/srv"}) is None
+        assert host.edits(event) == ((name, event) not in UNEDITED)
     assert {name for name, _ in ANSWERS} == set(HOSTS)
 
 
@@ -292,6 +321,8 @@ def test_settings_of_agents_keep_all_that_is_not_ours(tmp_path: Path) -> None:
         "claude-code": json.dumps({"model": "x", "hooks": {PRE: [{"hooks": [{"command": "mine"}]}]}}),
         "codex": 'model = "x"\n\n[[hooks.PreToolUse]]\nmatcher = "Bash"\n',
         "gemini": '{\n  "theme": "dark"\n}\n',
+        "cursor": json.dumps({"version": 1, "hooks": {"stop": [{"command": "mine"}]}}),
+        "copilot": json.dumps({"version": 1, "hooks": {"preToolUse": [{"type": "command", "bash": "mine"}]}}),
     }  # fmt: skip
     for name, text in before.items():
         host = host_named(name)
@@ -299,22 +330,23 @@ def test_settings_of_agents_keep_all_that_is_not_ours(tmp_path: Path) -> None:
         path.parent.mkdir(parents=True)
         path.write_text(text)
         path.chmod(0o640)
-        install(host, tmp_path, 60, "Bash|Write")
+        must = "" if name in ("cursor", "copilot") else "Bash|Write"
+        install(host, path, 60, must)
         once = path.read_text()
-        install(host, tmp_path, 60, "Bash|Write")
+        install(host, path, 60, must)
         assert path.read_text() == once, name
         assert (path.stat().st_mode & 0o777) == 0o640
         assert any("exit 2" in line for line in host.lines(once)), name
-        uninstall(host, tmp_path)
+        uninstall(host, path)
         left = path.read_text()
         assert (json.loads(left) == json.loads(text)) if name != "codex" else (left == text), name
         assert host.lines(left) == []
         path.write_text('{"hooks": [1]}' if name != "codex" else "# keyturn hook: begin\n")
         with pytest.raises(BadSettings):
-            install(host, tmp_path, 60, "")
+            install(host, path, 60, "")
         assert path.read_text() in ('{"hooks": [1]}', "# keyturn hook: begin\n")
         path.unlink()
-        uninstall(host, tmp_path)
+        uninstall(host, path)
         assert not path.exists()
 
 
@@ -332,19 +364,19 @@ def test_settings_behind_a_link_beside_other_hooks_and_with_a_path_of_two_words(
     elsewhere = tmp_path / "elsewhere"  # a repository that is not trusted brings the name of a draft
     elsewhere.write_text("mine")
     path.with_name(f".{path.name}.keyturn").symlink_to(elsewhere)
-    install(host, tmp_path, 60, 'Bash|"W"')
-    install(host, tmp_path, 60, 'Bash|"W"')
+    install(host, path, 60, 'Bash|"W"')
+    install(host, path, 60, 'Bash|"W"')
     assert path.is_symlink()
     assert len(host.lines(kept.read_text())) == 2
     assert elsewhere.read_text() == "mine"
     settings = json.loads(kept.read_text())
     settings["hooks"][PRE][0]["hooks"].append({"command": "mine"})
     kept.write_text(json.dumps(settings))
-    uninstall(host, tmp_path)
+    uninstall(host, path)
     assert json.loads(kept.read_text()) == {"hooks": {PRE: [{"matcher": 'Bash|"W"', "hooks": [{"command": "mine"}]}]}}
     kept.write_bytes(b"\xff")
     with pytest.raises(BadSettings):
-        install(host, tmp_path, 60, "")
+        install(host, path, 60, "")
     text = host_named("codex").installed("", "/srv/\N{SNOWMAN}\N{GRINNING FACE}/keyturn hook codex", 60, 'Bash|"W"')
     [hook] = tomllib.loads(text)["hooks"][PRE]
     assert (hook["matcher"], hook["hooks"][0]["command"].partition(" ")[0]) == (
@@ -371,12 +403,59 @@ def test_the_command_installs_tells_and_tries(desk: Desk, tmp_path: Path) -> Non
     status = keyturn("status")
     assert "Claude Code: installed" in status.stdout
     assert "Codex CLI: not installed" in status.stdout
+    assert "cursor/hooks.json; untested" in status.stdout
     assert f"Server: {desk.port.url} answers" in status.stdout
     desk.decides()
     tried = keyturn("test", "codex", "--wait", "30")
     assert "the call runs" in tried.stdout, tried.stderr
     assert keyturn("uninstall", "claude-code").returncode == 0
     assert "Claude Code: not installed" in keyturn("status").stdout
+
+
+PLUGGED = """
+import { pathToFileURL } from "node:url"
+const { Keyturn } = await import(pathToFileURL(process.argv[2]))
+const before = (await Keyturn({ directory: "/srv/app" }))["tool.execute.before"]
+for (const tool of ["bash", "read"]) {
+  const output = { args: { command: "ls", timeout: 5 } }
+  try {
+    await before({ tool, sessionID: "s1", callID: "c1" }, output)
+    console.log(tool, "runs", JSON.stringify(output.args))
+  } catch (error) {
+    console.log(tool, "blocked", error.message)
+  }
+}
+"""
+
+
+@pytest.mark.skipif(shutil.which("node") is None, reason="needs node")
+def test_the_plugin_of_opencode_runs_what_its_hook_allows_and_nothing_else(tmp_path: Path) -> None:
+    host = host_named("opencode")
+    path = tmp_path / "keyturn.mjs"
+    (tmp_path / "try.mjs").write_text(PLUGGED)
+
+    def tried(hook: str) -> list[str]:
+        path.write_text(host.installed("", hook, 30, "bash|write"))
+        assert host.lines(path.read_text()) == [f"tool.execute.before: {hook}"]
+        made = subprocess.run(
+            ["node", str(tmp_path / "try.mjs"), str(path)], capture_output=True, text=True, timeout=60, check=True
+        )
+        return made.stdout.splitlines()
+
+    free = 'read runs {"command":"ls","timeout":5}'
+    sees = """case $(cat) in *'"session_id":"s1","tool_use_id":"c1","tool_name":"bash"'*) echo '%s';; esac"""
+    assert tried(sees % '{"decision": "allow"}') == ['bash runs {"command":"ls","timeout":5}', free]
+    assert tried(sees % '{"decision": "allow", "args": {"command": "pwd"}}') == ['bash runs {"command":"pwd"}', free]
+    assert tried(sees % '{"decision": "deny", "reason": "no"}') == ["bash blocked no", free]
+    for broken, why in (("echo late >&2; exit 2", "late"), ("exit 1", "keyturn: no decision"), ("no-such-program", "")):
+        assert tried(broken)[0].startswith(f"bash blocked {why}"), broken
+    assert tried("true")[0].startswith("bash blocked")
+    mine = "export const Mine = 1"
+    with pytest.raises(BadSettings):
+        host.installed(mine, "keyturn hook opencode", 30, "")
+    install(host, path, 60, "")
+    uninstall(host, path)
+    assert not path.exists()
 
 
 class Messages(MessagesServer):

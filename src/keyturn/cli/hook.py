@@ -12,6 +12,7 @@ from ..hooks.hosts import HOSTS
 _ACTIONS = ("install", "uninstall", "status", "test")
 _PROMPT = "permission-prompt"
 _WAIT = 3_600
+_UNTRIED = "untested: written by the agent's documentation and not tried with the program"
 
 
 def describe(parser: argparse.ArgumentParser) -> None:
@@ -90,9 +91,10 @@ def _install(arguments: argparse.Namespace) -> int:
     from ..core.errors import KeyturnError
     from ..hooks.hooks_json import BadSettings
     from ..hooks.hosts import host_named
-    from ..hooks.installing import NoPlace, install, keep_place, place
+    from ..hooks.installing import NoPlace, config_of, install, keep_place, place
     from .with_journal import token_of
 
+    host = host_named(arguments.host)
     if arguments.token_file and not arguments.server:
         return _failed("--token-file is for the server that --server names")
     try:
@@ -102,10 +104,13 @@ def _install(arguments: argparse.Namespace) -> int:
                 return _failed("a token is needed: --token-file FILE, or KEYTURN_TOKEN")
             print(f"Server and token: {keep_place(arguments.server, token)}")
         place()
-        path = install(host_named(arguments.host), _home(arguments), arguments.wait, arguments.must)
+        path = config_of(host, project=arguments.project)
+        install(host, path, arguments.wait, arguments.must)
     except (NoPlace, BadSettings, KeyturnError, OSError) as error:
         return _failed(str(error))
     print(f"Hook: {path}")
+    if not host.tried:
+        print(f"{host.title}: {_UNTRIED}")
     print(f"Try it: keyturn hook test {arguments.host}")
     return 0
 
@@ -113,10 +118,12 @@ def _install(arguments: argparse.Namespace) -> int:
 def _uninstall(arguments: argparse.Namespace) -> int:
     from ..hooks.hooks_json import BadSettings
     from ..hooks.hosts import host_named
-    from ..hooks.installing import uninstall
+    from ..hooks.installing import config_of, uninstall
 
+    host = host_named(arguments.host)
+    path = config_of(host, project=arguments.project)
     try:
-        path = uninstall(host_named(arguments.host), _home(arguments))
+        uninstall(host, path)
     except (BadSettings, OSError) as error:
         return _failed(str(error))
     print(f"Hook removed: {path}")
@@ -126,18 +133,19 @@ def _uninstall(arguments: argparse.Namespace) -> int:
 def _status(arguments: argparse.Namespace) -> int:
     from ..hooks.hooks_json import BadSettings
     from ..hooks.hosts import host_named
-    from ..hooks.installing import NoPlace, place, settings_of
+    from ..hooks.installing import NoPlace, config_of, place, settings_of
     from ..hooks.server import AskServer, ServerRefused
 
     code = 0
     for name in [arguments.host] if arguments.host else HOSTS:
         host = host_named(name)
-        path = _home(arguments) / host.config
+        path = config_of(host, project=arguments.project)
         try:
             lines = host.lines(settings_of(path))
         except BadSettings as error:
             lines, code = [f"unreadable: {error}"], 1
-        print(f"{host.title}: {'installed' if lines else 'not installed'} ({path})")
+        untried = "" if host.tried else f"; {_UNTRIED}"
+        print(f"{host.title}: {'installed' if lines else 'not installed'} ({path}{untried})")
         for line in lines:
             print(f"  {line}")
     try:
@@ -160,9 +168,12 @@ def _test(arguments: argparse.Namespace) -> int:
     from ..hooks.server import AskServer, ServerRefused
 
     host = host_named(arguments.host)
-    sent = {
-        "hook_event_name": host.event, "session_id": f"test {os.getpid()}", "tool_use_id": "test", "tool_name": "Bash",
-        "tool_input": {"command": "echo 'a test of the hook: approve or reject it'"}, "cwd": str(Path.cwd()),
+    call = {"command": "echo 'a test of the hook: approve or reject it'"}
+    session = f"test {os.getpid()}"
+    sent = {  # in the words of all agents: each reads its own
+        "hook_event_name": host.event, "session_id": session, "tool_use_id": "test", "tool_name": "Bash",
+        "tool_input": call, "conversation_id": session, "command": call["command"], "toolName": "Bash",
+        "toolArgs": call, "cwd": str(Path.cwd()),
     }  # fmt: skip
     try:
         server, token = place()
@@ -172,7 +183,3 @@ def _test(arguments: argparse.Namespace) -> int:
         return _failed(str(error))
     print(made.stdout or "(no output: the call runs)")
     return 0
-
-
-def _home(arguments: argparse.Namespace) -> Path:
-    return Path.cwd() if arguments.project else Path.home()

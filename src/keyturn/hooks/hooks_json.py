@@ -13,14 +13,18 @@ class BadSettings(ValueError):
     """Raised for a settings file that is not what the agent reads: it is left as it is."""
 
 
-def with_hooks(text: str, wanted: dict[str, list[dict[str, Any]]]) -> str:
+def with_hooks(text: str, wanted: dict[str, list[dict[str, Any]]], version: int | None = None) -> str:
     """Return the text of a settings file with these hooks by event, in the place of earlier ones of ours.
+
+    Agents list the hooks of an event in groups, or one by one; `version` is of a file that states one.
 
     >>> made = with_hooks("", {"PreToolUse": [{"matcher": "*", "hooks": [{"command": "keyturn hook x"}]}]})
     >>> with_hooks(made, {}) == '{}' + chr(10)
     True
     """
     settings = _object(text)
+    if version is not None:
+        settings = {"version": version, **settings}
     hooks = settings.get("hooks", {})
     if not isinstance(hooks, dict):
         raise BadSettings('its "hooks" is no object')
@@ -60,12 +64,14 @@ def _without_ours(group: Any) -> Any:
 
 
 def _hooks(group: object) -> list[Any]:
-    hooks: Any = cast("dict[str, Any]", group).get("hooks", []) if isinstance(group, dict) else []
+    """Return the hooks of a group; one that stands by itself is a group of one."""
+    hooks: Any = cast("dict[str, Any]", group).get("hooks", [group]) if isinstance(group, dict) else []
     return cast("list[Any]", hooks) if isinstance(hooks, list) else []
 
 
 def _command(hook: object) -> str:
-    return str(cast("dict[str, Any]", hook).get("command", "")) if isinstance(hook, dict) else ""
+    said = cast("dict[str, Any]", hook) if isinstance(hook, dict) else {}
+    return str(said.get("command", said.get("bash", "")))
 
 
 def _object(text: str) -> dict[str, Any]:

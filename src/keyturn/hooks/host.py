@@ -31,8 +31,9 @@ class HookHost(NamedTuple):
     `read` reads what it sends; None where the event is none to decide about. `allow` says that the call runs, with
     other arguments where these are given, `deny` that it does not. `edits` says for an event whether other arguments
     reach the agent. `config` is the file of its settings below the home directory, `installed` returns its text with
-    the hook, `lines` the commands of hooks in it. `tried` is the version that the answers were tried with, `event` what
-    the agent calls the event before a tool runs.
+    the hook, `lines` the commands of hooks in it. `tried` is the version that the answers were tried with, "" for an
+    agent whose documentation alone was read. `event` is what the agent calls the event before a tool runs, `project`
+    the file of its settings below a project, where that is another one.
     """
 
     name: str
@@ -46,6 +47,7 @@ class HookHost(NamedTuple):
     installed: Callable[[str, str, int, str], str]
     lines: Callable[[str], list[str]]
     event: str = "PreToolUse"
+    project: str = ""
 
 
 def call_of(sent: Mapping[str, Any], folder: str = "") -> HookCall:

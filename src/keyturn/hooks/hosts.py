@@ -7,7 +7,10 @@ from importlib import import_module
 from .host import HookHost
 
 #: The file of each.
-HOSTS = {"claude-code": "claude_code", "codex": "codex", "gemini": "gemini"}
+HOSTS = {
+    "claude-code": "claude_code", "codex": "codex", "gemini": "gemini", "cursor": "cursor", "copilot": "copilot",
+    "opencode": "opencode",
+}  # fmt: skip
 
 
 def host_named(name: str) -> HookHost:

@@ -34,23 +34,30 @@ def command_line(host: HookHost, wait: int) -> str:
     return f"{bound}{run} hook {host.name} --wait {wait} || {{ echo 'keyturn: no decision was made' >&2; exit 2; }}"
 
 
-def install(host: HookHost, home: Path, wait: int, must: str) -> Path:
-    """Write the hook into the agent's settings, in the place of an earlier one; return the file."""
-    return _changed(host, home, command_line(host, wait), wait + _LATER, must)
+def install(host: HookHost, path: Path, wait: int, must: str) -> None:
+    """Write the hook into the agent's settings, in the place of an earlier one."""
+    _change(host, path, command_line(host, wait), wait + _LATER, must)
 
 
-def uninstall(host: HookHost, home: Path) -> Path:
-    """Take the hook out of the agent's settings; return the file."""
-    return _changed(host, home, "", 0, "")
+def uninstall(host: HookHost, path: Path) -> None:
+    """Take the hook out of the agent's settings."""
+    _change(host, path, "", 0, "")
 
 
-def _changed(host: HookHost, home: Path, command: str, seconds: int, must: str) -> Path:
-    path = home / host.config
+def config_of(host: HookHost, *, project: bool) -> Path:
+    """Return the file of an agent's settings: of this account, or of the current directory."""
+    return Path.cwd() / (host.project or host.config) if project else Path.home() / host.config
+
+
+def _change(host: HookHost, path: Path, command: str, seconds: int, must: str) -> None:
     there = path.exists()
     text = settings_of(path)
     if there or command:
-        _written(path, host.installed(text, command, seconds, must), path.stat().st_mode & 0o777 if there else 0o600)
-    return path
+        made = host.installed(text, command, seconds, must)
+        if not made and not path.is_symlink():
+            path.unlink()
+        else:
+            _written(path, made, path.stat().st_mode & 0o777 if there else 0o600)
 
 
 def settings_of(path: Path) -> str:

@@ -1,0 +1,59 @@
+"""Cursor: a hook before each shell command and each call of an MCP tool; neither has an id, and none takes an edit.
+
+Written by its documentation. A hook that fails lets the call run, unless it is `failClosed`.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from typing import Any, cast
+
+from .hooks_json import BadSettings, command_lines, with_hooks
+from .host import HookAnswer, HookCall, HookHost
+
+_SHELL, _MCP = "beforeShellExecution", "beforeMCPExecution"
+
+
+def _read(sent: Mapping[str, Any]) -> HookCall | None:
+    event = sent.get("hook_event_name")
+    if event == _SHELL:
+        tool, arguments = "Shell", {"command": str(sent["command"])}
+    elif event == _MCP:
+        tool, arguments = str(sent["tool_name"]), _object(sent.get("tool_input"))
+    else:
+        return None
+    folders: Any = sent.get("workspace_roots") or [""]
+    return HookCall(event, str(sent["conversation_id"]), "", tool, arguments, str(sent.get("cwd") or folders[0]))
+
+
+def _object(given: object) -> dict[str, Any]:
+    """Return the arguments of an MCP tool, which are sent as the text of JSON."""
+    read: Any = json.loads(given) if isinstance(given, str) and given else given
+    return cast("dict[str, Any]", read) if isinstance(read, dict) else {"input": read}
+
+
+def _allow(_call: HookCall, _edited: dict[str, Any] | None) -> HookAnswer:
+    return HookAnswer('{"permission": "allow"}')
+
+
+def _deny(_call: HookCall, reason: str) -> HookAnswer:
+    said = {"permission": "deny", "user_message": reason, "agent_message": reason}
+    return HookAnswer(json.dumps(said, ensure_ascii=False))
+
+
+def _edits(_event: str) -> bool:
+    return False
+
+
+def _installed(text: str, command: str, seconds: int, must: str) -> str:
+    if must:
+        raise BadSettings("Cursor asks for each shell command and MCP call: omit --must")
+    hook = {"command": command, "timeout": seconds, "failClosed": True}
+    return with_hooks(text, {_SHELL: [hook], _MCP: [hook]} if command else {}, version=1)
+
+
+HOST = HookHost(
+    "cursor", "Cursor", "", ".cursor/hooks.json", _read, _allow, _deny, _edits,
+    _installed, command_lines, _SHELL,
+)  # fmt: skip
