@@ -42,7 +42,7 @@ class _Caller(NamedTuple):
     looked: float
 
 
-class NotAdmitted(Exception):
+class _NotAdmitted(Exception):
     """Raised for a request of which it is not known that its token may ask."""
 
     def __init__(self, status: int, message: str) -> None:
@@ -59,9 +59,9 @@ class Callers:
         self._closing = False
 
     async def caller(self, token: str) -> _Caller:
-        """Return who has a token; raise `NotAdmitted` where it may not ask."""
+        """Return who has a token; raise `_NotAdmitted` where it may not ask."""
         if not token:
-            raise NotAdmitted(401, _REFUSED)
+            raise _NotAdmitted(401, _REFUSED)
         key = hashlib.sha256(token.encode("utf-8", "surrogateescape")).digest()
         known = self._known.get(key)
         if known is not None and time.monotonic() - known.looked < _KNOWN_FOR:
@@ -69,7 +69,7 @@ class Callers:
             return known
         try:
             made = await self._looked(token, known)
-        except NotAdmitted:
+        except _NotAdmitted:
             await self._forget(key)
             raise
         self._known[key] = made
@@ -82,14 +82,14 @@ class Callers:
         try:
             me = await client.people.me()
             if me.person.kind != "machine" or "ask" not in me.scopes:
-                raise NotAdmitted(403, "the token must be of a service account and have the scope 'ask'")
+                raise _NotAdmitted(403, "the token must be of a service account and have the scope 'ask'")
         except BaseException as error:
             if known is None:
                 await client.close()
             if isinstance(error, ServerError):
-                raise NotAdmitted(503, "the Keyturn server cannot be reached") from None
+                raise _NotAdmitted(503, "the Keyturn server cannot be reached") from None
             if isinstance(error, KeyturnError):
-                raise NotAdmitted(401, _REFUSED) from None
+                raise _NotAdmitted(401, _REFUSED) from None
             raise
         if known is not None:
             return known._replace(looked=time.monotonic())
@@ -133,7 +133,7 @@ class ListeningGate:
         token = _token_of(scope)
         try:
             caller = await self._callers.caller(token)
-        except NotAdmitted as error:
+        except _NotAdmitted as error:
             headers = {"www-authenticate": "Bearer"} if error.status == 401 else {}
             await JSONResponse({"error": str(error)}, error.status, headers)(scope, receive, send)
             return
