@@ -1,8 +1,7 @@
 """The proxy: an MCP server that passes on what another one has, and holds calls of its tools until they are approved.
 
 Lists, resources and prompts pass unchanged. A denial is an error result, which clients accept whatever the tool's
-output schema says. The gate declares no elicitation to the server before which it stands: a question within a call that
-a person approved would be one that nobody approved.
+output schema says. What a server asks within a call goes to the user of the client that made it.
 """
 
 from __future__ import annotations
@@ -17,9 +16,13 @@ from mcp import Client
 from mcp.server.lowlevel import NotificationOptions, Server
 from mcp.server.stdio import stdio_server
 
+from ..core.digest import digest
 from .callers import client_of, holding_of, progress_of, while_there
+from .exchanges import Exchanges, ServerExchange
 from .holding import Approved, GatedCall, Holding, NotForwarded, Progress
 from .pins import ACCEPT, ACCEPT_WORDS, BY_A_PERSON, Pins, ToolChange
+
+_ROUNDS = 10
 
 
 class _Called(NamedTuple):
@@ -39,7 +42,14 @@ class McpGate:
     """
 
     def __init__(
-        self, up: Client, pins: Pins, holding: Holding | None = None, *, ungated: Sequence[str] = (), name: str = ""
+        self,
+        up: Client,
+        exchanges: Exchanges,
+        pins: Pins,
+        holding: Holding | None = None,
+        *,
+        ungated: Sequence[str] = (),
+        name: str = "",
     ) -> None:
         self._up = up
         self._pins = pins
@@ -47,6 +57,7 @@ class McpGate:
         self._ungated = tuple(ungated)
         self._name = name
         self._tools = dict[str, types.Tool]()
+        self._exchanges = exchanges
 
     @property
     def _info(self) -> types.Implementation:
@@ -95,41 +106,51 @@ class McpGate:
         )
 
     async def _list_tools(self, _context: Any, params: types.PaginatedRequestParams | None) -> types.ListToolsResult:
-        made = await self._up.session.list_tools(params=params)
+        made = await self._up.session.list_tools(params=_page(params))
         self._tools |= {tool.name: tool for tool in made.tools}
         return made
 
     async def _resources(self, _context: Any, params: types.PaginatedRequestParams | None) -> types.ListResourcesResult:
-        return await self._up.session.list_resources(params=params)
+        return await self._up.session.list_resources(params=_page(params))
 
     async def _templates(
         self, _context: Any, params: types.PaginatedRequestParams | None
     ) -> types.ListResourceTemplatesResult:
-        return await self._up.session.list_resource_templates(params=params)
+        return await self._up.session.list_resource_templates(params=_page(params))
 
     async def _read(self, _context: Any, params: types.ReadResourceRequestParams) -> types.ReadResourceResult:
         return await self._up.read_resource(params.uri)
 
     async def _prompts(self, _context: Any, params: types.PaginatedRequestParams | None) -> types.ListPromptsResult:
-        return await self._up.session.list_prompts(params=params)
+        return await self._up.session.list_prompts(params=_page(params))
 
     async def _prompt(self, _context: Any, params: types.GetPromptRequestParams) -> types.GetPromptResult:
         return await self._up.get_prompt(params.name, params.arguments)
 
-    async def _call(self, context: Any, params: types.CallToolRequestParams) -> types.CallToolResult:
-        name, arguments = params.name, params.arguments or {}
-        call = _Called(client_of(context), name, arguments, progress_of(context, params))
+    async def _call(
+        self, context: Any, params: types.CallToolRequestParams
+    ) -> types.CallToolResult | types.InputRequiredResult:
+        call = _Called(client_of(context), params.name, params.arguments or {}, progress_of(context, params))
         try:
             holding = holding_of(context, self._holding)
+            known = digest([id(holding), call.client, call.tool, call.arguments])
+            if params.request_state is not None:
+                return await self._exchanges.resumed(context, known, params.request_state, params.input_responses)
             approved = await while_there(context, self._approved(holding, call))
         except NotForwarded as refused:
             return _error(str(refused))
         except Exception as error:  # whatever fails, the call is not forwarded
             return _error(f"Not run: no approval could be asked for ({type(error).__name__}).")
+        return await self._exchanges.begun(context, known, partial(self._worked, holding, call, approved))
+
+    async def _worked(
+        self, holding: Holding, call: _Called, approved: Approved | None, exchange: ServerExchange
+    ) -> types.CallToolResult:
+        """Forward a call, and report what came of it where it was claimed."""
         if approved is None:
-            return await self._forwarded(name, arguments)
+            return await self._forwarded(call.tool, call.arguments, exchange)
         async with holding.running(approved):
-            made = await self._forwarded(name, approved.arguments)
+            made = await self._forwarded(call.tool, approved.arguments, exchange)
         await holding.report(approved, failed=bool(made.is_error))
         return made
 
@@ -191,10 +212,26 @@ class McpGate:
                 break
         self._tools = tools
 
-    async def _forwarded(self, name: str, arguments: dict[str, Any]) -> types.CallToolResult:
-        made = await self._up.session.call_tool(name, arguments)
-        assert isinstance(made, types.CallToolResult)
-        return made
+    async def _forwarded(self, name: str, arguments: dict[str, Any], exchange: ServerExchange) -> types.CallToolResult:
+        """Call the tool, as often as its server asks something first."""
+        answers: types.InputResponses | None = None
+        state: str | None = None
+        for _ in range(_ROUNDS):
+            made = await self._up.session.call_tool(
+                name, arguments, input_responses=answers, request_state=state, allow_input_required=True
+            )
+            if isinstance(made, types.CallToolResult):
+                return made
+            asked = made.input_requests or {}
+            questions = {each: ask for each, ask in asked.items() if isinstance(ask, types.ElicitRequest)}
+            answers = {**await exchange.ask(questions)} if questions else None
+            state = made.request_state
+        return _error(f"The server asked {_ROUNDS} times, and was not answered further.")
+
+
+def _page(params: types.PaginatedRequestParams | None) -> types.PaginatedRequestParams | None:
+    """Return which page is asked for, without what the client says of itself, which is of its own version."""
+    return None if params is None else types.PaginatedRequestParams(cursor=params.cursor)
 
 
 def _error(words: str) -> types.CallToolResult:

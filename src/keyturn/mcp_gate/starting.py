@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Callable
+from collections.abc import AsyncGenerator, Callable
+from contextlib import asynccontextmanager
 from dataclasses import replace
 from typing import Any, NamedTuple
 
@@ -12,6 +13,7 @@ from mcp import Client
 from ..client.client import AsyncClient
 from ..core.errors import UserError
 from ..server.running import ListeningAddress, Running
+from .exchanges import Exchanges
 from .holding import Holding
 from .listening import PATH, Callers, ListeningGate
 from .pins import Pins
@@ -40,27 +42,32 @@ class GateSettings(NamedTuple):
         """Return how the calls of one account are held."""
         return Holding(keyturn.asks, self.hold, GateRecords(records_file(self.server, self.known, account)), self.keep)
 
-    async def gate(self, up: Client, holding: Holding | None, tell: Callable[[str], None]) -> McpGate:
-        """Return a gate that has begun, and tell what its server changed since the last start."""
+    @asynccontextmanager
+    async def gate(self, at: Any, holding: Holding | None, tell: Callable[[str], None]) -> AsyncGenerator[McpGate]:
+        """Connect to a server, begin a gate before it, and tell what it changed since the last start."""
         pins = Pins(GateRecords(records_file(self.server, self.known)))
-        made = McpGate(up, pins, holding, ungated=self.ungated, name=self.name)
-        for change in await made.begin():
-            tell(f"{change}: {_CHANGED}")
-        return made
+        exchanges = Exchanges()
+        async with Client(at, elicitation_callback=exchanges.elicited) as up:
+            made = McpGate(up, exchanges, pins, holding, ungated=self.ungated, name=self.name)
+            for change in await made.begin():
+                tell(f"{change}: {_CHANGED}")
+            yield made
 
 
 async def serve_stdio(at: Any, settings: GateSettings, token: str, tell: Callable[[str], None]) -> None:
     """Serve on stdin and stdout until the client hangs up."""
-    async with AsyncClient(settings.server, token) as keyturn, Client(at) as up:
-        await (await settings.gate(up, settings.holding("", keyturn), tell)).serve()
+    async with (
+        AsyncClient(settings.server, token) as keyturn,
+        settings.gate(at, settings.holding("", keyturn), tell) as gate,
+    ):
+        await gate.serve()
 
 
 async def serve_http(at: Any, settings: GateSettings, address: ListeningAddress, tell: Callable[[str], None]) -> None:
     """Serve over streamable HTTP until the process is stopped."""
     callers = Callers(settings.server, settings.holding)
     with address.bound() as listening:
-        async with Client(at) as up:
-            gate = await settings.gate(up, None, tell)
+        async with settings.gate(at, None, tell) as gate:
             listening.listen()  # who reads the URL may connect
             url = replace(address, port=listening.getsockname()[1]).url
             tell(f"serving {url}{PATH}")
