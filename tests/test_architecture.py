@@ -85,7 +85,7 @@ OWNERS: dict[str, tuple[str, ...]] = {
     "pytest_asyncio": ("testing/",),
     "sqlalchemy": ("sessions/sqlalchemy",),
     "sqlite3": ("sessions/sqlite", "journal/sqlite"),
-    "starlette": ("server/", "mcp_gate/"),
+    "starlette": ("server/",),
     "textual": ("chat/screen", "chat/deciding", "chat/widgets/", "screens/", "inbox_screen/"),
     "typing_extensions": ("",),
     "uvicorn": ("server/", "cli/"),

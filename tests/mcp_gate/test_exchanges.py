@@ -3,75 +3,26 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncGenerator, Iterator
-from contextlib import asynccontextmanager
+from collections.abc import Iterator
 from typing import Any
 
 import mcp_types as types
 import pytest
 from mcp import Client
-from mcp.server.lowlevel import Server
 
 from keyturn import ExternalAgent
-from keyturn.client.client import AsyncClient
 from keyturn.mcp_gate.exchanges import Exchanges
-from keyturn.mcp_gate.holding import Holding
-from keyturn.mcp_gate.pins import Pins
-from keyturn.mcp_gate.proxy import McpGate
-from keyturn.mcp_gate.records import GateRecords
+from tests.mcp_gate.painters import ASKED, gate_of, red
 from tests.mcp_gate.shops import Shop, text_of
 from tests.server.programs import Port
 
-COLOR = {"type": "object", "properties": {"color": {"type": "string"}}}
-ASKED = types.ElicitRequestFormParams(message="Which color?", requested_schema=COLOR)
-TOOL = types.Tool(name="paint", description="Paint it.", input_schema={"type": "object"})
 ERAS = ("auto", "legacy")
-
-
-def painter(done: list[str]) -> Server[Any]:
-    """Make a server that asks for a color before it paints, in the words of the version of whoever calls."""
-
-    async def tools(_context: Any, _params: Any) -> types.ListToolsResult:
-        return types.ListToolsResult(tools=[TOOL])
-
-    async def call(context: Any, params: types.CallToolRequestParams) -> Any:
-        if context.protocol_version < "2026":
-            answer: Any = await context.session.elicit_form(ASKED.message, COLOR, related_request_id=context.request_id)
-        elif params.input_responses is None:
-            asked = {"color": types.ElicitRequest(params=ASKED)}
-            return types.InputRequiredResult(input_requests={**asked}, request_state="the server's own")
-        else:
-            assert params.request_state == "the server's own"
-            answer = params.input_responses["color"]
-        words = answer.content["color"] if answer.action == "accept" else answer.action
-        done.append(words)
-        return types.CallToolResult(content=[types.TextContent(type="text", text=f"painted {words}")])
-
-    return Server("painter", on_list_tools=tools, on_call_tool=call)
-
-
-async def red(_context: Any, params: types.ElicitRequestParams) -> types.ElicitResult:
-    """Answer as the user of a client."""
-    assert params.message == "Which color?"
-    return types.ElicitResult(action="accept", content={"color": "red"})
 
 
 @pytest.fixture(scope="module")
 def shop(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Shop]:
     with Port(more=[ExternalAgent()]) as port:
         yield Shop(port, tmp_path_factory.mktemp("shop"))
-
-
-@asynccontextmanager
-async def gate_of(shop: Shop, done: list[str], era: str, *ungated: str) -> AsyncGenerator[Server[Any]]:
-    exchanges = Exchanges()
-    async with (
-        AsyncClient(shop.port.url, shop.token) as keyturn,
-        Client(painter(done), mode=era, elicitation_callback=exchanges.elicited) as up,
-    ):
-        gate = McpGate(up, exchanges, Pins(GateRecords()), Holding(keyturn.asks, 30), ungated=ungated)
-        await gate.begin()
-        yield gate.server()
 
 
 @pytest.mark.parametrize("era", ERAS)

@@ -53,6 +53,10 @@ def client_of(context: Any) -> str:
     return f"{info.name} {info.version}" if info is not None else "unknown"
 
 
+async def silent(_number: int) -> None:
+    """Tell a client nothing: it looks by itself."""
+
+
 def progress_of(context: Any, params: types.CallToolRequestParams) -> Progress:
     """Return what tells the client that its call is held, where it wants to know."""
     wanted = getattr(params.meta, "progress_token", None) if params.meta is not None else None

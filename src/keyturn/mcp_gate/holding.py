@@ -11,6 +11,7 @@ import asyncio
 import contextlib
 import json
 import logging
+import math
 import time
 from collections import Counter
 from collections.abc import AsyncGenerator, Awaitable, Callable
@@ -85,17 +86,25 @@ class Holding:
         self._leases = dict[str, asyncio.Task[None]]()
         self._stopping = False
 
-    async def approved(self, call: GatedCall, progress: Progress, now: Callable[[], Awaitable[GatedCall]]) -> Approved:
+    async def approved(
+        self,
+        call: GatedCall,
+        progress: Progress,
+        now: Callable[[], Awaitable[GatedCall]],
+        *,
+        patient: bool = False,
+    ) -> Approved:
         """Return a call that may be forwarded, or raise `NotForwarded`; where the client gives up, it is withdrawn.
 
-        `now` returns the call with what its server says of the tool by then: of another tool nothing was approved.
+        `now` returns the call with what its server says of the tool by then: of another tool nothing was approved. A
+        `patient` call is held for as long as it takes.
         """
         async with self._asking:  # two at the same time would ask twice, and one of the requests be forgotten
             state = await self._asked(call)
             self._waited[state.id] += 1
             self._end_lease(state.id)
         try:
-            state = await self._awaited(state, progress)
+            state = await self._awaited(state, progress, math.inf if patient else self._hold)
         except BaseException:
             await asyncio.shield(self._given_up(call.name, state.id, "the client stopped waiting for the call"))
             raise
@@ -165,15 +174,15 @@ class Holding:
             await asyncio.sleep(left)
             self._records.look()
 
-    async def _awaited(self, state: AskState, progress: Progress) -> AskState:
+    async def _awaited(self, state: AskState, progress: Progress, hold: float) -> AskState:
         try:
-            return await self._decided(state, progress)
+            return await self._decided(state, progress, hold)
         finally:
             self._waited[state.id] -= 1
             self._waited += Counter()  # which drops those that nothing waits for
 
-    async def _decided(self, state: AskState, progress: Progress) -> AskState:
-        ends = asyncio.get_running_loop().time() + self._hold
+    async def _decided(self, state: AskState, progress: Progress, hold: float) -> AskState:
+        ends = asyncio.get_running_loop().time() + hold
         number = 0
         while (
             state.status == "pending" and not self._stopping and (left := ends - asyncio.get_running_loop().time()) > 0

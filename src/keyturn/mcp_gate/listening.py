@@ -8,16 +8,15 @@ from __future__ import annotations
 
 import asyncio
 import hashlib
+import json
 import time
 from collections import OrderedDict
-from collections.abc import Callable
-from typing import NamedTuple
+from collections.abc import Awaitable, Callable, MutableMapping
+from typing import Any, NamedTuple
 
 from mcp.server.auth.middleware.bearer_auth import AuthenticatedUser
 from mcp.server.auth.provider import AccessToken
 from mcp.server.transport_security import TransportSecuritySettings
-from starlette.responses import JSONResponse
-from starlette.types import ASGIApp, Receive, Scope, Send
 
 from ..client.client import AsyncClient
 from ..client.sending import ServerError
@@ -25,6 +24,10 @@ from ..core.errors import KeyturnError
 from .callers import CALLER, GONE
 from .holding import Holding
 from .proxy import McpGate
+
+Scope = MutableMapping[str, Any]
+Receive = Callable[[], Awaitable[Scope]]
+Send = Callable[[Scope], Awaitable[None]]
 
 PATH = "/mcp"
 _KNOWN_FOR = 60.0
@@ -123,7 +126,7 @@ class ListeningGate:
         security = TransportSecuritySettings(
             enable_dns_rebinding_protection=True, allowed_hosts=names, allowed_origins=origins
         )
-        self._app: ASGIApp = gate.server().streamable_http_app(streamable_http_path=PATH, transport_security=security)
+        self._app: Any = gate.server().streamable_http_app(streamable_http_path=PATH, transport_security=security)
         self._callers = callers
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
@@ -134,8 +137,7 @@ class ListeningGate:
         try:
             caller = await self._callers.caller(token)
         except _NotAdmitted as error:
-            headers = {"www-authenticate": "Bearer"} if error.status == 401 else {}
-            await JSONResponse({"error": str(error)}, error.status, headers)(scope, receive, send)
+            await _refuse(send, error)
             return
         gone = asyncio.Event()
         user = AuthenticatedUser(AccessToken(token=token, client_id=caller.account, scopes=["ask"]))
@@ -147,6 +149,13 @@ class ListeningGate:
     def end(self) -> None:
         """Answer what is held, so that the server can end."""
         self._callers.stop()
+
+
+async def _refuse(send: Send, error: _NotAdmitted) -> None:
+    headers = [(b"content-type", b"application/json")]
+    headers += [(b"www-authenticate", b"Bearer")] if error.status == 401 else []
+    await send({"type": "http.response.start", "status": error.status, "headers": headers})
+    await send({"type": "http.response.body", "body": json.dumps({"error": str(error)}).encode()})
 
 
 def _token_of(scope: Scope) -> str:

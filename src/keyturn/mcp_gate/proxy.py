@@ -17,21 +17,23 @@ from mcp.server.lowlevel import NotificationOptions, Server
 from mcp.server.stdio import stdio_server
 
 from ..core.digest import digest
-from .callers import client_of, holding_of, progress_of, while_there
+from .callers import client_of, holding_of, progress_of, silent, while_there
 from .exchanges import Exchanges, ServerExchange
 from .holding import Approved, GatedCall, Holding, NotForwarded, Progress
 from .pins import ACCEPT, ACCEPT_WORDS, BY_A_PERSON, Pins, ToolChange
+from .tasks import Tasks, declares_tasks
 
 _ROUNDS = 10
 
 
 class _Called(NamedTuple):
-    """Describes what a client calls, and how it is told that its call is held."""
+    """Describes what a client calls, and how it is told that its call is held, or that it waits without an end."""
 
     client: str
     tool: str
     arguments: dict[str, Any]
     progress: Progress
+    patient: bool
 
 
 class McpGate:
@@ -58,6 +60,7 @@ class McpGate:
         self._name = name
         self._tools = dict[str, types.Tool]()
         self._exchanges = exchanges
+        self._tasks = Tasks(self._call)
 
     @property
     def _info(self) -> types.Implementation:
@@ -79,6 +82,7 @@ class McpGate:
             async with stdio_server() as (read, write):
                 await server.run(read, write, options)
         finally:
+            await self._tasks.end()
             if self._holding is not None:
                 await self._holding.close()
 
@@ -96,14 +100,16 @@ class McpGate:
             more |= {"on_read_resource": self._read}
         if has.prompts is not None:
             more |= {"on_list_prompts": self._prompts, "on_get_prompt": self._prompt}
-        return Server(
+        made: Server[Any] = Server(
             info.name,
             version=info.version,
             instructions=self._up.instructions,
             on_list_tools=self._list_tools,
-            on_call_tool=self._call,
+            on_call_tool=self._called,
             **more,
         )
+        self._tasks.offer(made, partial(holding_of, only=self._holding))
+        return made
 
     async def _list_tools(self, _context: Any, params: types.PaginatedRequestParams | None) -> types.ListToolsResult:
         made = await self._up.session.list_tools(params=_page(params))
@@ -127,16 +133,25 @@ class McpGate:
     async def _prompt(self, _context: Any, params: types.GetPromptRequestParams) -> types.GetPromptResult:
         return await self._up.get_prompt(params.name, params.arguments)
 
+    async def _called(self, context: Any, params: types.CallToolRequestParams) -> Any:
+        """Return what comes of a call, or the task that it becomes for a client that declares tasks."""
+        if params.request_state is not None or not declares_tasks(context):
+            return await self._call(context, params)
+        owner, work = holding_of(context, self._holding), self._call(context, params, patient=True)
+        return await self._tasks.begun(context, params, owner, work)
+
     async def _call(
-        self, context: Any, params: types.CallToolRequestParams
+        self, context: Any, params: types.CallToolRequestParams, *, patient: bool = False
     ) -> types.CallToolResult | types.InputRequiredResult:
-        call = _Called(client_of(context), params.name, params.arguments or {}, progress_of(context, params))
+        progress = silent if patient else progress_of(context, params)
+        call = _Called(client_of(context), params.name, params.arguments or {}, progress, patient)
         try:
             holding = holding_of(context, self._holding)
             known = digest([id(holding), call.client, call.tool, call.arguments])
             if params.request_state is not None:
                 return await self._exchanges.resumed(context, known, params.request_state, params.input_responses)
-            approved = await while_there(context, self._approved(holding, call))
+            work = self._approved(holding, call)
+            approved = await (work if patient else while_there(context, work))
         except NotForwarded as refused:
             return _error(str(refused))
         except Exception as error:  # whatever fails, the call is not forwarded
@@ -163,7 +178,7 @@ class McpGate:
         if passes:
             return None
         now = partial(self._gated, call)
-        return await holding.approved(await now(), call.progress, now)
+        return await holding.approved(await now(), call.progress, now, patient=call.patient)
 
     async def _accepted(self, holding: Holding, call: _Called) -> None:
         """Return once the definition of a tool is an accepted one: one that was changed requires a person."""
@@ -178,7 +193,7 @@ class McpGate:
 
         asked = self._accepting(call.client, change)
         try:
-            approved = await holding.approved(asked, call.progress, now)
+            approved = await holding.approved(asked, call.progress, now, patient=call.patient)
         except NotForwarded:
             if self._change(call) is not None:  # another call had it accepted
                 raise
