@@ -9,6 +9,8 @@ import pytest
 
 from keyturn import Agent, App, MemoryJournal, UserError, function_tool
 from keyturn.channels import Channel
+from keyturn.core import codec
+from keyturn.core.settable import own_of
 from keyturn.engine import worker
 from keyturn.testing import ScriptedModel
 from tests.playing import Clock, call, model
@@ -18,17 +20,69 @@ from tests.waiting import turns_of_the_loop, until, until_status
 MINUTE = 60_000
 
 
-async def test_a_run_that_one_worker_cannot_take_up_is_taken_up_by_another_at_once(caplog: Any) -> None:
+class _Claimed(MemoryJournal):
+    """Writes down which runs workers claim."""
+
+    claimed: list[str]
+
+    def __init__(self, clock: Any) -> None:
+        super().__init__(clock)
+        own_of(self)["claimed"] = []
+
+    async def claim(self, run: str, worker: str, ttl_ms: int) -> Any:
+        self.claimed.append(run)
+        return await super().claim(run, worker, ttl_ms)
+
+
+async def test_a_run_that_one_worker_cannot_take_up_is_taken_up_by_another_at_once() -> None:
     """The clock of the journal stands still: what was left for a minute would not be due."""
-    journal = MemoryJournal(Clock())
+    journal = _Claimed(Clock())
     async with App([Agent("other", model=model("done"))], journal) as other:
         await other.at_work()
         run = await App([Agent("desk", model=model("done"))], journal, worker=False).start("desk", "go")
-        await until(lambda: "cannot be executed here" in caplog.text)
-        assert await journal.due() == [run.id]
+        own = await other.start("other", "go")
+        await until_status(other, own.id, "finished")
+        assert (await journal.due(), journal.claimed) == ([run.id], [own.id])
         async with App([Agent("desk", model=model("done"))], journal) as desk:
             await desk.at_work()
             await until_status(desk, run.id, "finished")
+
+
+async def test_an_agent_that_an_app_is_given_later_moves_its_runs_within_two_seconds() -> None:
+    desk, journal = Agent("desk", model=model("done", "done")), MemoryJournal(Clock())
+    starts = App([desk], journal, worker=False)
+    async with App([Agent("other", model=model())], journal) as late:
+        await late.at_work()
+        first, second = await starts.start("desk", "go"), await starts.start("desk", "go")
+        late.agents = [desk]
+        async with asyncio.timeout(30):
+            await until_status(late, first.id, "finished")
+            await until_status(late, second.id, "finished")
+
+
+@each("row", ["says so", "is of before it could say so"])
+async def test_runs_of_a_newer_keyturn_are_left_to_newer_workers_at_once(
+    row: str, caplog: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A rolling update: the older worker took all of them from everybody for an hour, and advised to erase them."""
+    journal, desk = _Claimed(Clock()), Agent("desk", model=ScriptedModel(lambda _items: "done"))
+    starts = App([desk], journal, worker=False)
+    with monkeypatch.context() as newer:
+        written: Any = codec._written
+        newer.setattr(codec, "_written", lambda value: written(value).replace(b'{"v":2,', b'{"v":3,', 1))
+        newer.setattr("keyturn.engine.views.rows.FORMAT", 3 if row == "says so" else 0)
+        runs = [(await starts.start("desk", "go")).id for _ in range(5)]
+    async with App([desk], journal) as old:
+        await old.at_work()
+        own = await old.start("desk", "go")
+        await until_status(old, own.id, "finished")
+        if row == "says so":
+            assert journal.claimed == [own.id]
+        else:
+            await until(lambda: caplog.text.count("upgrade this process to read it") == len(runs))
+            await until(lambda: not old.busy)
+        assert sorted(await journal.due()) == sorted(runs), "a newer worker finds all of them, at once"
+        assert "erase" not in caplog.text
 
 
 @each("lacks", ["its tool", "its agent"])
@@ -65,26 +119,24 @@ async def test_an_approved_call_is_taken_up_at_once_where_only_another_worker_ca
     caplog.clear()
 
 
-async def test_a_worker_asks_for_no_run_of_an_agent_that_it_does_not_have() -> None:
-    """Once it met one: to claim others would keep their own workers from them, and hide how many of those died."""
-    taken = list[str]()
+async def test_a_worker_claims_a_run_that_it_cannot_move_once_where_its_journal_has_no_filter() -> None:
+    """To claim it again and again would keep its own workers from it."""
 
-    class Claimed(MemoryJournal):
-        async def claim(self, run: str, worker: str, ttl_ms: int) -> Any:
-            taken.append(run)
-            return await super().claim(run, worker, ttl_ms)
+    class Older(_Claimed):
+        """A journal of a user's own, from before there was a filter."""
 
-    journal = Claimed(Clock())
+        async def due(self, limit: int = 100) -> list[str]:
+            return await super().due(limit)
+
+    journal = Older(Clock())
     elsewhere = App([Agent("desk", model=model("done"))], journal, worker=False)
     first = await elsewhere.start("desk", "go")
     async with App([Agent("other", model=model("done", "done"))], journal) as other:
         await other.at_work()
-        await until(lambda: taken == [first.id])
-        second = await elsewhere.start("desk", "go")
+        await until(lambda: journal.claimed == [first.id])
         own = await other.start("other", "go")
         await until_status(other, own.id, "finished")
-        assert second.id not in taken
-        assert taken.count(first.id) == 1
+        assert journal.claimed.count(first.id) == 1
 
 
 async def test_runs_of_other_workers_do_not_hold_up_those_behind_them() -> None:
@@ -92,9 +144,9 @@ async def test_runs_of_other_workers_do_not_hold_up_those_behind_them() -> None:
     looks = list[int]()
 
     class Counted(MemoryJournal):
-        async def due(self, limit: int = 100) -> list[str]:
+        async def due(self, limit: int = 100, only: Any = None) -> list[str]:
             looks.append(limit)
-            return await super().due(limit)
+            return await super().due(limit, only)
 
     clock = Clock()
     journal = Counted(clock)

@@ -14,6 +14,7 @@ from keyturn import Agent, App, Approval, function_tool
 from keyturn.cli.doctor_checks import check_store
 from keyturn.cli.main import main
 from keyturn.journal.memory import MemoryJournal
+from keyturn.journal.rows import Changes, RunRow
 from keyturn.journal.sqlite import SQLiteJournal
 from keyturn.testing import ScriptedModel, function_call
 
@@ -147,3 +148,16 @@ class _Off(MemoryJournal):
 
     async def now(self) -> int:
         return await super().now() + self._off
+
+
+async def test_runs_that_no_worker_can_move_are_found_with_what_they_need(own_key: None) -> None:
+    journal, now = MemoryJournal(lambda: clock[0]), 5_000_000
+    clock = [now]
+    await App([Agent("desk", model=ScriptedModel())], journal, worker=False).start("desk", "go")
+    row = RunRow("newer", "desk", "running", now, now)
+    await journal.append("newer", 0, [b"1"], None, Changes(row, format=99))
+    clock[0] = now + 75_000
+    found = [each for each in await check_store(journal) if each.what == "workers"]
+    assert [each.said for each in found] == ["1 run of agent desk due, the first for 75 s, executed by no worker"] * 2
+    assert found[0].remedy == "start a worker whose app has the agent 'desk': keyturn worker module:app"
+    assert "log format 99" in found[1].remedy

@@ -150,7 +150,10 @@ def test_its_log_is_json_where_that_is_wanted_and_it_answers_health_checks(here:
         assert running.stderr is not None
         url = running.stderr.readline().removeprefix("health checks: ").strip()
         with urlopen(url, timeout=20) as answer:
-            assert (answer.status, json.load(answer)) == (200, {"ok": True, "busy": 0, "error": None})
+            assert (answer.status, json.load(answer)) == (
+                200,
+                {"ok": True, "busy": 0, "oldest_due_seconds": 0, "error": None},
+            )
         [run] = asyncio.run(start(here, "quick"))
         assert asyncio.run(over(here, [run])) == ["finished"]
         running.terminate()

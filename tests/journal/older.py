@@ -12,8 +12,15 @@ from msgspec.structs import replace
 from keyturn.journal.rows import RequestRow
 from keyturn.journal.sealing import seal_row
 
-#: Takes back what schemas 8 and 9 added.
+#: Takes back what schema 10 added.
+WITHOUT_NEEDS = (
+    "DROP INDEX runs_due",
+    "CREATE INDEX runs_due ON runs (tenant, due) WHERE due IS NOT NULL",
+    "ALTER TABLE runs DROP COLUMN needs",
+)
+#: Takes back what schemas 8 to 10 added.
 WITHOUT_SHAPES = (
+    *WITHOUT_NEEDS,
     *(f"DROP INDEX deliveries_{each}" for each in ("due", "left")),
     "CREATE INDEX deliveries_due ON deliveries (tenant, channel, due_at, number) WHERE state <> 'dead'",
     "ALTER TABLE deliveries DROP COLUMN sent_at",

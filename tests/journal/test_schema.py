@@ -7,6 +7,7 @@ from pathlib import Path
 
 from keyturn.journal import open_journal
 from keyturn.journal import statements as say
+from tests.journal.older import WITHOUT_NEEDS
 
 
 def test_each_list_of_statements_is_one_version() -> None:
@@ -20,16 +21,14 @@ async def test_a_file_of_the_version_before_has_the_columns_of_now(tmp_path: Pat
     for path in (new, old):
         await open_journal(f"sqlite:///{path}").close()
     with sqlite3.connect(old) as db:
-        db.execute("DROP INDEX deliveries_due")
-        db.execute("DROP INDEX deliveries_left")
-        db.execute("ALTER TABLE deliveries DROP COLUMN sent_at")
-        db.execute("CREATE INDEX deliveries_due ON deliveries (tenant, channel, due_at, number) WHERE state <> 'dead'")
+        for statement in WITHOUT_NEEDS:
+            db.execute(statement)
         db.execute(f"PRAGMA user_version = {say.SCHEMA - 1}")
     await open_journal(f"sqlite:///{old}").close()
 
     def columns(path: Path) -> list[str]:
         with sqlite3.connect(path) as db:
-            return [row[1] for row in db.execute("PRAGMA table_info(deliveries)")]
+            return [row[1] for row in db.execute("PRAGMA table_info(runs)")]
 
     assert sorted(columns(old)) == sorted(columns(new))
-    assert "sent_at" in columns(old)
+    assert "needs" in columns(old)

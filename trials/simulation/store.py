@@ -11,7 +11,7 @@ from collections.abc import AsyncGenerator, Callable, Coroutine, Sequence
 from typing import Any, TypeVar
 
 from keyturn.core.errors import StorageError, StorageFull
-from keyturn.journal.base import Claim, Lease
+from keyturn.journal.base import Claim, ClaimFilter, Lease
 from keyturn.journal.rows import (
     ALL,
     Changes,
@@ -113,14 +113,14 @@ class FaultyStore:
     async def release(self, claim: Claim, due: int | None = None) -> None:
         await self._asked("release", lambda: self._true.release(claim, due))
 
-    async def due(self, limit: int = 100) -> list[str]:
-        return await self._asked("read", lambda: self._true.due(limit))
+    async def due(self, limit: int = 100, only: ClaimFilter | None = None) -> list[str]:
+        return await self._asked("read", lambda: self._true.due(limit, only))
 
     async def now(self) -> int:
         return await self._asked("read", self._true.now)
 
-    async def wait_until_due(self, timeout: float | None = None) -> None:
-        await self._true.wait_until_due(timeout)
+    async def wait_until_due(self, timeout: float | None = None, only: ClaimFilter | None = None) -> None:
+        await self._true.wait_until_due(timeout, only)
 
     def watch_all(self) -> AsyncGenerator[None, None]:
         return self._true.watch_all()

@@ -375,7 +375,7 @@ class App(AppSettings):
         self._telling.start()
         self._drilling.start()
         hired = partial(Worker, self.journal, self._taken, slots=self.slots, grace=self.grace)
-        return hired(settle=partial(settle_whole, self.journal), has=lambda agent: agent in self.agents)
+        return hired(settle=partial(settle_whole, self.journal), agents=lambda: self.agents)
 
     async def _taken(self, claim: Claim) -> Execution:
         """Make the execution of a run that this worker holds."""

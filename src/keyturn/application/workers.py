@@ -11,7 +11,7 @@ from functools import partial
 
 from ..core.errors import KeyturnError
 from ..engine.worker import Worker
-from ..journal.base import Store
+from ..journal.base import Backlog, Store
 
 
 class AppWorkers:
@@ -84,6 +84,14 @@ class AppWorkers:
         worker = self._make()
         self._at_work.add(worker)
         return worker
+
+
+async def oldest_due_seconds(journal: Store) -> float:
+    """Return for how long a run has been due that no worker moves, in seconds; 0 where none is, or nobody knows."""
+    if not isinstance(journal, Backlog):
+        return 0.0
+    first = await journal.overdue(1)
+    return max(await journal.now() - first[0].at, 0) / 1_000 if first else 0.0
 
 
 async def why_down(journal: Store, seconds: float) -> str | None:

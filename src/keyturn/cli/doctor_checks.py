@@ -22,9 +22,10 @@ from ..core.request import Request
 from ..directory.people import People
 from ..directory.signed import trusted_keys
 from ..directory.state import Directory
+from ..engine.backlog import grouped, what_moves
 from ..engine.run.log_cache import log_in
 from ..inbox.rule_lint import complaints_of
-from ..journal.base import Store
+from ..journal.base import Backlog, Store
 from ..journal.rows import DeliveryQuery, Query
 from ..journal.statements import SCHEMA
 from ..models.providers import PROVIDERS
@@ -150,10 +151,21 @@ async def _rows(store: Store) -> list[Diagnosis]:
     dead = sum(each.state == "dead" for each in await store.deliveries(DeliveryQuery(limit=_LOOKED_AT)))
     if dead:
         made.append(Diagnosis("warn", "channels", plural(dead, "dead letter"), "keyturn notifications resend URL"))
-    due = await store.due(_LOOKED_AT)
-    if due:
-        said = f"{plural(len(due), 'run')} due, and no worker is executing any"
-        made.append(Diagnosis("warn", "workers", said, "keyturn worker module:app"))
+    return made + await _backlog(store)
+
+
+async def _backlog(store: Store) -> list[Diagnosis]:
+    """Say which runs are due and not executed, by what a worker needs to execute them."""
+    if not isinstance(store, Backlog):
+        return []
+    due, now = await store.overdue(_LOOKED_AT), await store.now()
+    made: list[Diagnosis] = []
+    for (agent, format), several in grouped(due).items():
+        longest = max((now - each.at) / 1000 for each in several)
+        said = (
+            f"{plural(len(several), 'run')} of agent {agent} due, the first for {longest:.0f} s, executed by no worker"
+        )
+        made.append(Diagnosis("warn", "workers", said, what_moves(agent, format)))
     return made
 
 

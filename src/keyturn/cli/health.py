@@ -8,6 +8,8 @@ from collections.abc import AsyncGenerator
 from contextlib import asynccontextmanager
 
 from ..application.app import App
+from ..application.workers import oldest_due_seconds
+from ..core.errors import KeyturnError
 
 _LONGEST = 8_192
 _SECONDS = 5.0
@@ -24,9 +26,11 @@ async def health_checks(app: App, port: int | None, host: str = "127.0.0.1") -> 
         try:
             async with asyncio.timeout(_SECONDS):
                 await reader.readuntil(b"\r\n\r\n")
-                writer.write(_answer(app, await app.check_health(_SECONDS - 1)))
+                error = await app.check_health(_SECONDS - 1)
+                oldest = None if error else await oldest_due_seconds(app.journal)
+                writer.write(_answer(app, error, oldest))
                 await writer.drain()
-        except (TimeoutError, OSError, asyncio.IncompleteReadError, asyncio.LimitOverrunError):
+        except (TimeoutError, OSError, KeyturnError, asyncio.IncompleteReadError, asyncio.LimitOverrunError):
             pass  # whoever asked is gone, or asked for nothing
         finally:
             writer.close()
@@ -36,8 +40,9 @@ async def health_checks(app: App, port: int | None, host: str = "127.0.0.1") -> 
         yield server.sockets[0].getsockname()[1]
 
 
-def _answer(app: App, error: str | None) -> bytes:
-    body = json.dumps({"ok": error is None, "busy": app.busy, "error": error}).encode()
+def _answer(app: App, error: str | None, oldest: float | None) -> bytes:
+    told = {"ok": error is None, "busy": app.busy, "oldest_due_seconds": oldest, "error": error}
+    body = json.dumps(told).encode()
     status = "200 OK" if error is None else "503 Service Unavailable"
     head = f"HTTP/1.1 {status}\r\ncontent-type: application/json\r\ncontent-length: {len(body)}\r\nconnection: close"
     return head.encode() + b"\r\n\r\n" + body

@@ -18,11 +18,11 @@ from .events import RunStarted, Step
 from .evolve import fold
 from .run import Run, copy_run, new_run
 from .seal import Chain, body_of
-from .upcasts import UPCASTS, VERSION, upcast
+from .upcasts import FORMAT, UPCASTS, upcast
 
 _encoder = msgspec.json.Encoder()
 _decoder = msgspec.json.Decoder(Step, strict=True)
-_BEGINNING = b'{"v":%d,' % int(VERSION)
+_BEGINNING = b'{"v":%d,' % FORMAT
 _UNREADABLE = (
     msgspec.MsgspecError,
     KeyturnError,
@@ -39,6 +39,23 @@ _NOT_A_STEP = "the state's log has a line that is not a step of a run; use the s
 _NOT_A_RUN = "the state's log cannot have been written by a run; use the state as it was saved"
 _OLDER = "the log holds a line that was written by an older format; finish its run with the Keyturn that wrote it"
 _NEWER = "the log holds a line that was written by a newer Keyturn; upgrade to read it"
+
+
+class WrittenByNewer(LogDamaged):
+    """Raised where a line of a run's log was written by a newer Keyturn: the run is whole, and not for this process.
+
+    >>> str(WrittenByNewer("5e1f", 3)).partition(";")[0]
+    "line 3 of run '5e1f' was written by a newer Keyturn"
+    """
+
+    _remedy = "upgrade this process to read it, and leave the run to newer ones until then"
+
+    def __init__(self, run: str, line: int) -> None:
+        super().__init__(run, line, "was written by a newer Keyturn")
+
+
+class _NewerFormat(StateRejected):
+    """Raised for a line of a format that came after this Keyturn."""
 
 
 def encode(step: Step) -> bytes:
@@ -94,8 +111,10 @@ def _decode_older(body: bytes) -> Step:
         raise StateRejected(_NOT_A_STEP)
     if str(version) not in UPCASTS:
         fields: set[str] = set(old)
-        known = {"at", "events"} <= fields and version != int(VERSION)
-        raise StateRejected((_OLDER if version < int(VERSION) else _NEWER) if known else _NOT_A_STEP)
+        known = {"at", "events"} <= fields and version != FORMAT
+        if known and version > FORMAT:
+            raise _NewerFormat(_NEWER)
+        raise StateRejected(_OLDER if known else _NOT_A_STEP)
     events = [upcast(event, str(version)) for event in old.pop("events")]
     return msgspec.convert({**old, "events": events}, Step)
 
@@ -248,6 +267,8 @@ def _at(chain: Chain | None, place: int, read: Callable[[Any], Any], given: obje
     except StateRejected as error:
         if chain is None:
             raise
+        if isinstance(error, _NewerFormat):
+            raise WrittenByNewer(chain.run, place) from None
         raise LogDamaged(chain.run, place, f"cannot be read ({error})") from None
 
 

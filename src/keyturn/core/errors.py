@@ -340,14 +340,13 @@ class LogDamaged(StorageError):
     3
     """
 
+    _remedy = "nothing of the run was trusted or executed: restore its lines from a backup, or erase the run"
+
     def __init__(self, run: str, line: int, why: str) -> None:
         self.run = run
         self.line = line
         self.why = why
-        super().__init__(
-            f"line {line} of run {run!r} {why}; nothing of the run was trusted or executed: restore its lines from a "
-            f"backup, or erase the run (`keyturn check` lists what else is wrong)"
-        )
+        super().__init__(f"line {line} of run {run!r} {why}; {self._remedy}")
 
 
 class StoreRestored(StorageError):

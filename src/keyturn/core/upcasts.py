@@ -10,6 +10,8 @@ from collections.abc import Callable, Mapping
 from typing import Any
 
 VERSION = "2"
+#: The same as a number, by which stores compare: no line that this Keyturn reads has a higher one.
+FORMAT = int(VERSION)
 
 Upcast = Callable[[dict[str, Any]], dict[str, Any]]
 UPCASTS: dict[str, tuple[str, Upcast]] = {}

@@ -8,16 +8,18 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Collection
 from typing import Any
 
 from msgspec import structs
 
 from ..core.aside import SetAside
+from ..core.codec import WrittenByNewer
 from ..core.errors import Conflict, LogDamaged, StorageError, StoreRestored, ToolSourceDown
-from ..journal.base import RESERVED, Claim, Store
-from ..journal.rows import Query
+from ..core.upcasts import FORMAT
+from ..journal.base import RESERVED, Claim, ClaimFilter, Store, filters_due
 from ..support.user_code import contained, original
+from .backlog import LATE_MS, left_alone, what_moves
 from .driving.home import Home
 from .driving.lease import FROZEN_MS, LATER_MS, TTL_MS, renewed
 from .driving.taking import claimed
@@ -28,7 +30,8 @@ from .run.new_ids import claimant
 log = logging.getLogger("keyturn.worker")
 
 _BACKOFF = 1.0  # how long a store that fails is left alone, in seconds
-_PAUSE = 0.5  # how often is looked, in seconds, while runs are due that only other workers can take up
+_PAUSE = 0.5  # how often a journal that knows no filter is asked, in seconds, while runs are due for others alone
+_LOOK_AGAIN = 1.0  # how soon is noticed, in seconds, that this worker can move other runs than it asked for
 _LEFT = LATER_MS / 1_000  # how long a run is left to others that could not be taken up here, in seconds
 
 Takes = Callable[[Claim], Awaitable[Execution]]
@@ -39,8 +42,8 @@ class Worker:
 
     `take` makes the play of a run that was claimed; `settle` puts in doubt what a store lets run that was restored.
     What a run's tools and models raise is the run's own affair: it is recorded there, and the worker goes on. A run
-    that cannot be taken up here stays due, so that another worker takes it up at once: the workers of one journal may
-    have different agents. `has` says whether this process has an agent of that name.
+    of an agent that is not among `agents`, or that a newer Keyturn wrote, is never claimed; one that cannot be taken up
+    for another reason stays due. So the workers of one journal may have different agents and different versions.
     """
 
     def __init__(
@@ -51,11 +54,11 @@ class Worker:
         slots: int = 100,
         grace: float = 30.0,
         settle: Callable[[], Awaitable[Any]] | None = None,
-        has: Callable[[str], bool] = lambda _agent: True,
+        agents: Callable[[], Collection[str]] | None = None,
     ) -> None:
         self.name = claimant("worker")
         self._store, self._take = store, take
-        self._settle, self._has = settle, has
+        self._settle, self._agents = settle, agents
         self._unsettled = True
         self._home = Home(store)
         self.slots, self._grace = slots, grace
@@ -65,6 +68,8 @@ class Worker:
         self._left = dict[str, float]()
         # The runs of which it was said that they are frozen.
         self._told: set[str] = set()
+        # The agents and log formats whose runs were reported to be moved by no worker, and when is looked again.
+        self._reported, self._reports_at = set[tuple[str, int]](), 0.0
         self._leaving = asyncio.Event()
         #: The error that it waits for to pass; None while it works.
         self.error: Exception | None = None
@@ -86,6 +91,7 @@ class Worker:
         An error before its first round is raised: it is set up wrongly. After that it waits until the error has passed.
         """
         begun = False
+        self._reports_at = asyncio.get_running_loop().time() + LATE_MS / 1_000
         leaving = asyncio.ensure_future(self._leaving.wait())
         try:
             while not leaving.done():
@@ -124,14 +130,14 @@ class Worker:
 
     async def _round(self, leaving: asyncio.Future[Any]) -> None:
         """Take up what is due and there is room for; then wait for more work, or for room."""
-        free = self.slots - len(self._tasks)
-        due = await self._due(free) if free else []
+        free, only = self.slots - len(self._tasks), self._filter()
+        due = await self._due(free, only) if free else []
         if not leaving.done():  # together, so that they share a commit
             for error in await asyncio.gather(*map(self._take_up, due), return_exceptions=True):
                 if error is not None:
                     raise error
         room = self.slots - len(self._tasks)
-        stirred = asyncio.ensure_future(self._stirred()) if room else None
+        stirred = asyncio.ensure_future(self._stirred(only)) if room else None
         ends = list(self._tasks) if stirred is None else [stirred]
         try:
             await asyncio.wait({leaving, *ends}, return_when=asyncio.FIRST_COMPLETED)
@@ -141,36 +147,45 @@ class Worker:
             if stirred is not None:
                 stirred.cancel()
 
-    async def _due(self, free: int) -> list[str]:
-        """Return runs that are due and that this worker may be able to take up; the others are left to other workers.
-
-        Their rows are read only where an agent was missing before. However many are left to others, those behind them
-        are found in one look.
-        """
+    def _filter(self) -> ClaimFilter:
+        """Return which runs this worker can move, as far as it knows."""
         now = asyncio.get_running_loop().time()
-        mixed = bool(self._left)
         self._left = {run: until for run, until in self._left.items() if until > now}
-        while True:
-            asked = free + 2 * len(self._left)
-            due = await self._store.due(asked)
-            found = [run for run in due if run not in self._left]
-            for run in found if mixed else []:
-                if await self._is_for_others(run):
-                    self._left[run] = now + _LEFT
-            found = [run for run in found if run not in self._left]
-            if len(found) >= free or len(due) < asked:
-                return found[:free]
+        return ClaimFilter(None if self._agents is None else tuple(self._agents()), FORMAT, tuple(self._left))
 
-    async def _is_for_others(self, run: str) -> bool:
-        rows = [] if run.startswith(RESERVED) else await self._store.runs(Query(run=run))
-        return any(row.status != "damaged" and not self._has(row.agent) for row in rows)
+    async def _due(self, free: int, only: ClaimFilter) -> list[str]:
+        """Return runs that are due, and that this worker may be able to move."""
+        if filters_due(self._store):
+            return await self._store.due(free, only)
+        due = await self._store.due(free + len(self._left))
+        return [run for run in due if run not in self._left][:free]
 
-    async def _stirred(self) -> None:
-        """Wait until something may be due; what is left to others is due all the time."""
-        if self._left:
-            await asyncio.sleep(_PAUSE)
-        else:
-            await self._store.wait_until_due()
+    async def _stirred(self, only: ClaimFilter) -> None:
+        """Wait until something may be due that this worker can move, which may change while it waits."""
+        if not filters_due(self._store):  # what is left to others is due all the time
+            await (asyncio.sleep(_PAUSE) if self._left else self._store.wait_until_due())
+            return
+        waiting = asyncio.ensure_future(self._store.wait_until_due(None, only))
+        try:
+            while not waiting.done() and self._filter() == only:
+                await asyncio.wait({waiting}, timeout=_LOOK_AGAIN)
+                await self._report_backlog(only)
+            if waiting.done():
+                waiting.result()
+        finally:
+            waiting.cancel()
+
+    async def _report_backlog(self, only: ClaimFilter) -> None:
+        """Log once for each agent and log format that runs are late which this worker cannot move, nor any other."""
+        now = asyncio.get_running_loop().time()
+        if now < self._reports_at:
+            return
+        self._reports_at = now + LATE_MS / 1_000
+        for (agent, format), late in (await left_alone(self._store, only)).items():
+            if (agent, format) not in self._reported:
+                self._reported.add((agent, format))
+                said = "%d runs of agent %r are due for over a minute, and no worker executes them: %s"
+                log.warning(said, len(late), agent, what_moves(agent, format))
 
     async def _is_held(self, run: str) -> bool:
         """Return whether this worker holds a run whose lease expired as its process stood still, and renew the lease.
@@ -211,11 +226,11 @@ class Worker:
             log.info("%s", error)
             await self._store.release(claim)
             return
-        except LogDamaged as error:
-            self._frozen(error)
-            await self._leave(claim, FROZEN_MS)
-            return
         except Exception as error:
+            if isinstance(error, LogDamaged) and not isinstance(error, WrittenByNewer):
+                self._frozen(error)
+                await self._leave(claim, FROZEN_MS)
+                return
             self._leave_to_others(claim.run, error)
             await self._leave(structs.replace(claim, untried=True), 0)
             return
@@ -230,6 +245,8 @@ class Worker:
                 self._left[claim.run] = asyncio.get_running_loop().time() + _LEFT
         except Conflict as error:  # it was cancelled, or somebody took it over: theirs is the word
             log.info("run %s: %s", claim.run, error)
+        except WrittenByNewer as error:  # what another process appended as it was at work
+            self._leave_to_others(claim.run, error)
         except LogDamaged as error:
             self._frozen(error)
         except ToolSourceDown as error:

@@ -92,6 +92,53 @@ class Lease(msgspec.Struct, frozen=True):
     orderly: bool = False
 
 
+#: No line has a newer format.
+_ANY_FORMAT = (1 << 63) - 1
+
+
+class ClaimFilter(msgspec.Struct, frozen=True):
+    """Selects, of the runs that are due, those that a worker can move.
+
+    They are of its `agents` (None: of any), no line of theirs has a newer format than `format`, and they are not among
+    those that it found out to be unable to move (`without`). Logs that are no runs are selected by every worker.
+
+    >>> ClaimFilter(("desk",), 2).admits("run", "desk", 3)
+    False
+    """
+
+    agents: tuple[str, ...] | None = None
+    format: int = _ANY_FORMAT
+    without: tuple[str, ...] = ()
+
+    def admits(self, run: str, agent: str, format: int) -> bool:
+        """Return whether a run is selected."""
+        known = self.agents is None or agent in self.agents or run.startswith(RESERVED)
+        return known and format <= self.format and run not in self.without
+
+
+class DueRun(msgspec.Struct, frozen=True):
+    """Describes a run that is due: since when, and what a worker needs to move it.
+
+    >>> DueRun("run", at=0, agent="desk").format
+    0
+    """
+
+    run: str
+    at: int
+    agent: str
+    format: int = 0
+
+
+def filters_due(journal: Any) -> bool:
+    """Return whether a journal selects due runs by a `ClaimFilter`; one written before there was that does not.
+
+    >>> from keyturn.journal.memory import MemoryJournal
+    >>> filters_due(MemoryJournal())
+    True
+    """
+    return _takes(getattr(journal.due, "__func__", journal.due), "only")
+
+
 def leases_along(journal: Any) -> bool:
     """Return whether a journal's appends take a `Lease` along; one that was written before there was that does not.
 
@@ -99,15 +146,15 @@ def leases_along(journal: Any) -> bool:
     >>> leases_along(MemoryJournal())
     True
     """
-    return _takes_leases(getattr(journal.append, "__func__", journal.append))
+    return _takes(getattr(journal.append, "__func__", journal.append), "lease")
 
 
 @lru_cache(64)
-def _takes_leases(append: Callable[..., Any]) -> bool:
-    given = signature(append, follow_wrapped=False).parameters
-    inner: Callable[..., Any] | None = getattr(append, "__wrapped__", None)
+def _takes(method: Callable[..., Any], name: str) -> bool:
+    given = signature(method, follow_wrapped=False).parameters
+    inner: Callable[..., Any] | None = getattr(method, "__wrapped__", None)
     passes_on = inner is not None and any(each.kind is each.VAR_KEYWORD for each in given.values())
-    return "lease" in given or (passes_on and _takes_leases(inner))
+    return name in given or (passes_on and _takes(inner, name))
 
 
 @runtime_checkable
@@ -179,8 +226,12 @@ class Journal(Protocol):
         """
         ...
 
-    async def due(self, limit: int = 100) -> list[str]:
-        """Return the runs that are due, those first that have been so for longest."""
+    async def due(self, limit: int = 100, only: ClaimFilter | None = None) -> list[str]:
+        """Return the runs that are due, those first that have been so for longest.
+
+        A journal may be without the parameter `only` (see `filters_due`): then a worker finds out by itself what it
+        cannot move.
+        """
         ...
 
 
@@ -197,7 +248,7 @@ class Records(Protocol):
         """Return the journal's time, in milliseconds since 1970."""
         ...
 
-    async def wait_until_due(self, timeout: float | None = None) -> None:
+    async def wait_until_due(self, timeout: float | None = None, only: ClaimFilter | None = None) -> None:
         """Wait until a run is due, or for `timeout` seconds, without polling.
 
         It may return early and never late.
@@ -231,6 +282,20 @@ class Records(Protocol):
 
         A run that somebody holds is refused with `Conflict`; an erased one takes no more lines.
         """
+        ...
+
+
+@runtime_checkable
+class Backlog(Protocol):
+    """Says which runs are due that no worker moves, and what a worker needs to move them.
+
+    >>> from keyturn.journal.memory import MemoryJournal
+    >>> isinstance(MemoryJournal(), Backlog)
+    True
+    """
+
+    async def overdue(self, limit: int = 100) -> list[DueRun]:
+        """Return the runs that are due, the longest first."""
         ...
 
 

@@ -21,7 +21,7 @@ from ..core.seal import Ring, erased, parted
 from ..core.settable import Sealed, own_of
 from ..core.states import OVER
 from ..support.keys import own_ring
-from .base import Claim, Lease, LostRace
+from .base import Claim, ClaimFilter, DueRun, Lease, LostRace
 from .commit_effects import CommitEffects, of_append
 from .memory_logs import MemoryLog, MemoryTenant, wake_all
 from .rows import (
@@ -119,7 +119,8 @@ class MemoryJournal(Sealed):
             over = changes is not None and changes.run.status in OVER and (row is None or row.status in OVER)
             if changes is not None:
                 self._mine.rows.apply(plain(changes))
-                self._place(log, changes)
+                self._mine.place(log, changes)
+                log.format = changes.format
             # Whoever appends under the claim has read all before it; what another appends still wants to be read.
             # A run that was over and is over has nothing to be moved, nor has one of which only something was noted.
             if not over and not (claim is None and changes is not None and changes.quiet):
@@ -222,7 +223,7 @@ class MemoryJournal(Sealed):
     async def ahead(self, run: str) -> list[str]:
         with self._lock:
             now, rows = self._clock(), self._mine.rows.runs
-            found = [(self._mine.logs[name], name) for _, name in self._before(self._log(run))]
+            found = [(self._mine.logs[name], name) for _, name in self._mine.before(self._log(run))]
             return [name for log, name in found if rows[name].status not in ENDED or log.held(now)]
 
     async def head(self, run: str) -> int:
@@ -285,15 +286,22 @@ class MemoryJournal(Sealed):
         queued = claim.run in self._mine.rows.queued  # whose turn may have come while it was held
         return self._mine.waiting.pop(DUE, []) if over or queued or log.due is not None else []
 
-    async def due(self, limit: int = 100) -> list[str]:
+    async def due(self, limit: int = 100, only: ClaimFilter | None = None) -> list[str]:
         with self._lock:
             now = self._clock()
-            found = self._wanted()
+            found = self._mine.wanted(only)
         return [run for _, run in nsmallest(limit, (one for one in found if one[0] <= now))]
 
-    async def wait_until_due(self, timeout: float | None = None) -> None:
+    async def overdue(self, limit: int = 100) -> list[DueRun]:
+        """Return the runs that are due, the longest first, with what a worker needs to move each."""
         with self._lock:
-            first, now = min(self._wanted(), default=None), self._clock()
+            now = self._clock()
+            found = nsmallest(limit, (one for one in self._mine.wanted() if one[0] <= now))
+            return [DueRun(run, at or now, self._mine.agent(run), self._log(run).format) for at, run in found]
+
+    async def wait_until_due(self, timeout: float | None = None, only: ClaimFilter | None = None) -> None:
+        with self._lock:
+            first, now = min(self._mine.wanted(only), default=None), self._clock()
             if first is not None and first[0] <= now:
                 return
             stirred = self._wait(DUE)
@@ -306,31 +314,6 @@ class MemoryJournal(Sealed):
             return
         finally:
             self._leave(DUE, stirred)
-
-    def _wanted(self) -> list[tuple[int, str]]:
-        """Return when each run wants to be looked at."""
-        wanted = [(at, run) for run, log in self._mine.logs.items() if (at := log.wanted_at()) is not None]
-        return wanted + [(0, run) for run in self._mine.rows.queued if self._turn_has_come(run)]
-
-    def _turn_has_come(self, run: str) -> bool:
-        """Return whether a queued run that nobody wants otherwise is the first on its session."""
-        log = self._mine.logs[run]
-        return log.holder is None and log.due is None and not self._before(log)
-
-    def _before(self, mine: MemoryLog) -> list[tuple[int, str]]:
-        if not mine.session:
-            return []
-        logs = self._mine.logs.items()
-        return sorted((log.place, run) for run, log in logs if log.session == mine.session and log.place < mine.place)
-
-    def _place(self, log: MemoryLog, changes: Changes) -> None:
-        """Give a run that comes to a session the last place there; take it from one that is over and held by nobody."""
-        over = changes.run.status in ENDED
-        if changes.session and not log.session and not over:
-            places = [other.place for other in self._mine.logs.values() if other.session == changes.session]
-            log.session, log.place = changes.session, max(places, default=0) + 1
-        elif over and log.holder is None:
-            log.session, log.place = "", 0
 
     def _log(self, run: str) -> MemoryLog:
         """Return the log of a run; an empty one, which nobody keeps, for an unknown run."""

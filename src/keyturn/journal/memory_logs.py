@@ -6,9 +6,10 @@ import asyncio
 from contextlib import suppress
 from dataclasses import dataclass, field
 
-from .base import Claim
+from .base import Claim, ClaimFilter
 from .commit_effects import CommitEffects
 from .memory_rows import MemoryRows
+from .rows import ENDED, Changes
 from .waiters import ANY
 
 
@@ -25,6 +26,7 @@ class MemoryLog:
     due: int | None = None
     session: str = ""
     place: int = 0
+    format: int = 0
 
     def wanted_at(self) -> int | None:
         """Return when somebody should look at the run; while it is held, that is when the claim expires."""
@@ -54,6 +56,40 @@ class MemoryTenant:
         for _tenant, name in effects.wakes:
             woken += self.waiting.pop(name, ())
         return woken
+
+    def wanted(self, only: ClaimFilter | None = None) -> list[tuple[int, str]]:
+        """Return when each run that a filter admits wants to be looked at."""
+        wanted = [(at, run) for run, log in self.logs.items() if (at := log.wanted_at()) is not None]
+        wanted += [(0, run) for run in self.rows.queued if self._turn_has_come(run)]
+        if only is None:
+            return wanted
+        return [each for each in wanted if only.admits(each[1], self.agent(each[1]), self.logs[each[1]].format)]
+
+    def agent(self, run: str) -> str:
+        """Return the agent of a run; "" where no row says so."""
+        row = self.rows.runs.get(run)
+        return "" if row is None else row.agent
+
+    def _turn_has_come(self, run: str) -> bool:
+        """Return whether a queued run that nobody wants otherwise is the first on its session."""
+        log = self.logs[run]
+        return log.holder is None and log.due is None and not self.before(log)
+
+    def before(self, mine: MemoryLog) -> list[tuple[int, str]]:
+        """Return the runs before one on its session, with their places."""
+        if not mine.session:
+            return []
+        logs = self.logs.items()
+        return sorted((log.place, run) for run, log in logs if log.session == mine.session and log.place < mine.place)
+
+    def place(self, log: MemoryLog, changes: Changes) -> None:
+        """Give a run that comes to a session the last place there; take it from one that is over and held by nobody."""
+        over = changes.run.status in ENDED
+        if changes.session and not log.session and not over:
+            places = [other.place for other in self.logs.values() if other.session == changes.session]
+            log.session, log.place = changes.session, max(places, default=0) + 1
+        elif over and log.holder is None:
+            log.session, log.place = "", 0
 
 
 def wake_all(watchers: list[asyncio.Future[None]]) -> None:

@@ -355,9 +355,8 @@ class Period(msgspec.Struct, frozen=True, kw_only=True):
 class Changes(msgspec.Struct, frozen=True, omit_defaults=True):
     """Holds what one append changes beside the log, all or nothing with it.
 
-    Requests are closed before others are opened: one that asks again is open under the id it had. `quiet` says that
-    nothing follows from it for the run, which is as due as it was. `session` is the run's session, under the name that
-    the store keeps it by: from its first line until it is over, a run has a place among those on its session.
+    Requests are closed before others are opened: one that asks again is open under the id it had. `quiet`: the run is
+    as due as it was. On its `session`, by the store's name, it has a place until it is over. `format`: of the lines.
     """
 
     run: RunRow
@@ -369,6 +368,7 @@ class Changes(msgspec.Struct, frozen=True, omit_defaults=True):
     quiet: bool = False
     tallies: list[Tally] = []
     session: str = ""
+    format: int = 0
 
 
 class Query(msgspec.Struct, frozen=True, kw_only=True):

@@ -16,7 +16,7 @@ from ..core.seal import Keys, Ring, erased, parted
 from ..core.states import OVER
 from . import outbox_sql
 from . import statements as say
-from .base import Claim, Lease, LostRace
+from .base import Claim, ClaimFilter, DueRun, Lease, LostRace
 from .lease_sql import LONGEST_MS, LogPlace, check_free, check_takable, give_back, take
 from .pages import keyed_rows
 from .rows import (
@@ -121,7 +121,7 @@ class Tenant:
         keys = self._keys()
         row = changes.run
         values = (row.agent, row.status, row.updated_at, row.waiting, row.turns, row.workflow, row.error)
-        db.tell(say.MOVED, *end, *values, seal_row(keys, self.name, row), self.name, run)
+        db.tell(say.MOVED, *end, *values, changes.format, seal_row(keys, self.name, row), self.name, run)
         if row.started_at != at.started_at:
             db.tell(say.STARTED, row.started_at, self.name, run)
         if at.session and at.holder is None and row.status in ENDED:
@@ -204,15 +204,17 @@ class Tenant:
             return False
         return give_back(db, self.name, claim, at, due)
 
-    def due(self, db: StoreConnection, limit: int) -> list[str]:
+    def due(self, db: StoreConnection, limit: int, only: ClaimFilter | None = None) -> list[DueRun]:
         """Return runs that are due."""
-        now = db.now()
-        asked = [value for time in (now, now + LONGEST_MS, now) for value in (self.name, time)]
-        return [run for _, run in db.execute(self._dialect.due, *asked, self.name, limit)]
+        now, chosen = db.now(), (*self._dialect.chosen(only or ClaimFilter()), limit)
+        times = ((now,), (now + LONGEST_MS,), (now,), ())
+        asked = [value for time in times for value in (self.name, *time, *chosen)]
+        found = db.execute(self._dialect.due, *asked, limit)
+        return [DueRun(run, at or now, agent, needs) for at, run, agent, needs in found]
 
-    def next_due(self, db: StoreConnection) -> tuple[int | None, int]:
+    def next_due(self, db: StoreConnection, only: ClaimFilter | None = None) -> tuple[int | None, int]:
         """Return when the next run is due, and the time now."""
-        found = db.execute(self._dialect.next_due, self.name, self.name, self.name)
+        found = db.execute(self._dialect.next_due, *(self.name, *self._dialect.chosen(only or ClaimFilter())) * 3)
         first = found[0][0] if found else None
         return (int(first) if isinstance(first, int) else None), db.now()
 

@@ -12,15 +12,16 @@ from collections.abc import AsyncGenerator, Callable, Sequence
 from copy import copy
 from typing import Any, Self
 
-from ..core.errors import LogDamaged, UserError
+from ..core.errors import LogDamaged
 from ..support.keys import ring
 from . import statements as say
 from . import tally_sql
-from .base import Claim, Lease
+from .base import Claim, ClaimFilter, DueRun, Lease
 from .commit_effects import CommitEffects
-from .generation import FILLING, ID, MOVED, Origin, next_generation, note_restore, read_meta, set_note, settle_restored
+from .generation import Origin, read_meta
 from .lease_sql import HeldAhead
 from .pages import rows_of
+from .restorable import RestorableStore
 from .rows import (
     ALL,
     Changes,
@@ -49,7 +50,7 @@ _ALL = 1 << 62
 _FEW = 64
 
 
-class SQLJournal:
+class SQLJournal(RestorableStore):
     """Implements what SQLite's and PostgreSQL's journals share: `tenant` is whose view it is, `keys` seal its rows."""
 
     keys = staticmethod(ring)
@@ -58,9 +59,8 @@ class SQLJournal:
         self, dialect: SqlDialect, threads: tuple[StoreThread, StoreThread], bell: Waiters, tenant: str, origin: Origin
     ) -> None:
         self.tenant = check_name("a tenant's name", tenant)
-        self._dialect, self._bell = dialect, bell
-        self._origin = origin
-        self._writer, self._reader = threads
+        super().__init__(dialect, threads, origin)
+        self._bell = bell
         self._mine = Tenant(dialect, tenant, self.keys)
         # A view keeps the store that it is a view of, and by that its threads.
         self._whole: Self | None = None
@@ -174,18 +174,23 @@ class SQLJournal:
 
         await self._writer.ask(release, released, firm=False, run=(self.tenant, claim.run))
 
-    async def due(self, limit: int = 100) -> list[str]:
-        return await self._reader.short(lambda db: self._mine.due(db, limit))
+    async def due(self, limit: int = 100, only: ClaimFilter | None = None) -> list[str]:
+        found: list[DueRun] = await self._reader.short(lambda db: self._mine.due(db, limit, only))
+        return [each.run for each in found]
+
+    async def overdue(self, limit: int = 100) -> list[DueRun]:
+        """Return the runs that are due, the longest first, with what a worker needs to move each."""
+        return await self._reader.ask(lambda db: self._mine.due(db, limit))
 
     async def now(self) -> int:
         return await self._reader.ask(lambda db: db.now())
 
-    async def wait_until_due(self, timeout: float | None = None) -> None:
+    async def wait_until_due(self, timeout: float | None = None, only: ClaimFilter | None = None) -> None:
         with self._bell.heard(self.tenant, DUE) as ring:
             await self.listening()
             begun = asyncio.get_running_loop().time()
             while True:
-                first, now = await self._reader.short(self._mine.next_due)
+                first, now = await self._reader.short(lambda db: self._mine.next_due(db, only))
                 left = None if timeout is None else timeout - (asyncio.get_running_loop().time() - begun)
                 if (first is not None and first <= now) or (left is not None and left <= 0):
                     return
@@ -275,86 +280,6 @@ class SQLJournal:
                 return CommitEffects([(self.tenant, DUE)])
 
             await self._writer.ask(erase)
-
-    async def restored(self) -> str | None:
-        """Return why the store is taken for a restored copy, as long as it is not settled."""
-        if self._origin.why is not None:
-            await self._reader.ask(self._origin.look)
-        return self._origin.why
-
-    @property
-    def identity(self) -> str:
-        """Return the store's id as it was last seen; it has another after each restore that was settled."""
-        return self._origin.store
-
-    async def looked_at(self) -> str | None:
-        """Check again whether the store is a restored copy, and return why."""
-        await self._reader.ask(self._origin.look)
-        return self._origin.why
-
-    def moved(self) -> None:
-        """Raise `StoreMoved` where the store was moved elsewhere, or `StorageError` where other keys seal it."""
-        self._origin.check_open()
-
-    async def taken_for_restored(self, why: str | None = None) -> str:
-        """Note that the store is a restored copy, as was noticed or somebody knows; return the restore's id."""
-        given = why if why is not None else self._origin.why
-
-        def note(db: StoreConnection) -> str:
-            read_meta(db).check_whole()
-            if why is not None:
-                next_generation(db, self._origin, why)
-            else:
-                self._note(db)
-            return read_meta(db).notes[ID]
-
-        if given is None:
-            raise UserError("this store was not restored: there is nothing to settle")
-        nonce = await self._writer.ask(note)
-        self._origin.taken(given)
-        return nonce
-
-    async def settled(self) -> None:
-        """Note that all runs of a restored store were put in doubt where needed: it may be worked on, by new claims."""
-        await self._writer.ask(lambda db: settle_restored(db, self._origin, self._dialect.still))
-        await self._writer.ask(self._origin.look)
-
-    def _note(self, db: StoreConnection) -> None:
-        """Write down what was noticed before anything else is written, since that may hide it."""
-        note_restore(db, self._origin, self._dialect.still)
-
-    async def note_filling(self, *, begins: bool) -> None:
-        """Note that the store is being filled, or is no more."""
-        await self._writer.ask(lambda db: set_note(db, FILLING, "yes" if begins else None))
-        await self._writer.ask(self._origin.look)
-
-    async def leave(self, check: Callable[[StoreConnection], None]) -> None:
-        """Note that the store was moved, unless `check` raises; between the two no line is written to any run."""
-
-        def leave(db: StoreConnection) -> None:
-            if self._dialect.still:
-                db.execute(self._dialect.still)
-            check(db)
-            set_note(db, MOVED, "yes")
-
-        await self._writer.ask(leave)
-        await self._writer.ask(self._origin.look)
-
-    def _look(self, db: StoreConnection) -> None:
-        """Check whether the store is the one it was, where its connection does not as a transaction begins."""
-        if self._origin.always:
-            self._origin.look(db)
-
-    def _look_if_changed(self, db: StoreConnection) -> None:
-        """Refuse what was claimed in a store that was restored or moved since: others may have done it meanwhile."""
-        if self._origin.always and self._origin.has_changed(db):
-            self._origin.look(db)
-        self._origin.check()
-
-    async def _check_origin(self) -> None:
-        if self._origin.why is not None or self._origin.shut is not None or self._origin.missing_key is not None:
-            await self.looked_at()
-        self._origin.check()
 
     async def tenants(self) -> list[str]:
         """Return every tenant of whom anything is kept here, except one whose name is no text."""

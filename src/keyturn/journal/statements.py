@@ -6,8 +6,13 @@ writes it otherwise changes it once, here.
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
+from typing import Any
 
+from msgspec.json import encode
+
+from .base import RESERVED, ClaimFilter
 from .rows import COUNTED_FROM, EDGES, ENDED
 
 # The first version that this Keyturn reads, and the newest.
@@ -19,7 +24,7 @@ _TURN_HAS_COME = (
     "WHERE others.tenant = runs.tenant AND others.session = runs.session AND others.session <> '' "
     "AND others.place < runs.place)"
 )
-SCHEMA = 9
+SCHEMA = 10
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,6 +49,10 @@ class SqlDialect:
     still: str
     # Names the index to go by, where the database has no statistics by which to choose one.
     by: str
+    # A list of names that is given as one value, and whether a column is among them.
+    any_name: str
+    among: str
+    listed: Callable[[tuple[str, ...]], Any]
 
     @property
     def head(self) -> str:
@@ -56,32 +65,41 @@ class SqlDialect:
 
         What is no name is left out here and not of the page: rows that somebody planted starve no others.
         """
-        movable = self._movable
-        return (
-            "SELECT at, run FROM ("
-            f"SELECT held_until AS at, run FROM runs WHERE tenant = ? AND held_until <= ? AND {movable} "
-            f"UNION ALL SELECT held_until AS at, run FROM runs WHERE tenant = ? AND held_until > ? AND {movable} "
-            f"UNION ALL SELECT due AS at, run FROM runs WHERE tenant = ? AND due <= ? AND holder IS NULL AND {movable} "
-            f"UNION ALL SELECT 0 AS at, run FROM runs WHERE tenant = ? AND {_TURN_HAS_COME} AND {movable}"
-            ") AS found ORDER BY at, run LIMIT ?"
+        columns, queued = "run, agent, needs", self.by.format("runs_queued")
+        parts = (
+            f"SELECT held_until AS at, {columns} FROM runs WHERE tenant = ? AND held_until <= ?",
+            f"SELECT held_until AS at, {columns} FROM runs WHERE tenant = ? AND held_until > ?",
+            f"SELECT due AS at, {columns} FROM runs WHERE tenant = ? AND due <= ? AND holder IS NULL",
+            f"SELECT 0 AS at, {columns} FROM runs{queued} WHERE tenant = ? AND {_TURN_HAS_COME}",
         )
+        # Each as far as it is needed: however many are due, so many rows are read and none is sorted that is not shown.
+        limited = (f"{part} AND {self._movable} ORDER BY at LIMIT ?" for part in parts)
+        found = " UNION ALL ".join(f"SELECT * FROM ({part}) AS part{n}" for n, part in enumerate(limited))
+        return f"SELECT at, {columns} FROM ({found}) AS found ORDER BY at, run LIMIT ?"
 
     @property
     def next_due(self) -> str:
         """Select when the next of them is due."""
-        movable = self._movable
+        movable, queued = self._movable, self.by.format("runs_queued")
         return (
             "SELECT min(at) FROM (SELECT min(held_until) AS at FROM runs WHERE tenant = ? AND held_until IS NOT NULL "
             f"AND {movable} UNION ALL SELECT min(due) AS at FROM runs WHERE tenant = ? AND due IS NOT NULL "
-            f"AND holder IS NULL AND {movable} "
-            f"UNION ALL SELECT min(0) AS at FROM runs WHERE tenant = ? AND {_TURN_HAS_COME} AND {movable}) AS found"
+            f"AND holder IS NULL AND {movable} UNION ALL SELECT * FROM (SELECT 0 AS at FROM runs{queued} "
+            f"WHERE tenant = ? AND {_TURN_HAS_COME} AND {movable} LIMIT 1) AS turn) AS found"
         )
 
     @property
     def _movable(self) -> str:
-        """Select runs that have a name, were begun and are not erased."""
+        """Select runs that have a name, were begun and are not erased, and that a `ClaimFilter` admits."""
         named = f" AND {self.text.format('run')}" if self.text else ""
-        return f"head > 0 AND status <> 'erased'{named}"
+        agents = f"({self.any_name} IS NULL OR {self.among.format('agent')} OR substr(run, 1, 1) = '{RESERVED}')"
+        admitted = f"needs <= ? AND {agents} AND NOT {self.among.format('run')}"
+        return f"head > 0 AND status <> 'erased'{named} AND {admitted}"
+
+    def chosen(self, only: ClaimFilter) -> tuple[Any, ...]:
+        """Return the values by which `_movable` asks for what a filter admits."""
+        agents = None if only.agents is None else self.listed(only.agents)
+        return only.format, agents, agents, self.listed(only.without)
 
     def said(self, statement: str) -> str:
         """Return a statement in this dialect."""
@@ -98,6 +116,9 @@ SQLITE = SqlDialect(
     alone="",
     still="",
     by=" INDEXED BY {}",
+    any_name="?",
+    among="{} IN (SELECT value FROM json_each(?))",
+    listed=lambda names: encode(names).decode(),
 )
 POSTGRES = SqlDialect(
     *("BYTEA", "BIGINT GENERATED ALWAYS AS IDENTITY PRIMARY KEY", "", " FOR UPDATE", "%s"),
@@ -108,12 +129,16 @@ POSTGRES = SqlDialect(
     alone="SELECT pg_advisory_xact_lock(hashtextextended(?, 6))",
     still="LOCK TABLE runs, meta IN EXCLUSIVE MODE",
     by="",
+    any_name="?::text[]",
+    among="{} = ANY(?::text[])",
+    listed=list,
 )
 
 
 def migrations(dialect: SqlDialect) -> list[list[str]]:
     """Return the statements of each version of the schema from `FIRST` on; a released one is never changed."""
-    return [_first(dialect), _WIDER_GRANTS, _deliveries(dialect), _tallies(dialect), _SESSIONS, _TAKERS, _SHAPES, _SENT]
+    begun = [_first(dialect), _WIDER_GRANTS, _deliveries(dialect), _tallies(dialect), _SESSIONS, _TAKERS, _SHAPES]
+    return [*begun, _SENT, _NEEDS]
 
 
 def _first(dialect: SqlDialect) -> list[str]:
@@ -217,6 +242,13 @@ _SENT = [
     "CREATE INDEX deliveries_left ON deliveries (tenant, number) WHERE state <> 'sent'",
 ]
 
+# What a worker needs to move a run is in the index by which runs are found that are due: its agent, and the format.
+_NEEDS = [
+    "ALTER TABLE runs ADD COLUMN needs BIGINT NOT NULL DEFAULT 0",
+    "DROP INDEX runs_due",
+    "CREATE INDEX runs_due ON runs (tenant, due, agent, needs) WHERE due IS NOT NULL",
+]
+
 RUN_COLUMNS = "run, agent, status, started_at, updated_at, waiting, turns, workflow, error"
 REQUEST_COLUMNS = (
     "id, run, call, kind, tool, agent, digest, asked_at, expires_at, reason, risk, body, state, closed_at, closed_by, "
@@ -256,7 +288,7 @@ END_CLAIMS = (
 # The same with what is known of the run since.
 MOVED = (
     "UPDATE runs SET head = ?, due = ?, takers = takers * ?, agent = ?, status = ?, updated_at = ?, waiting = ?, "
-    "turns = ?, workflow = ?, error = ?, seal = ? WHERE tenant = ? AND run = ?"
+    "turns = ?, workflow = ?, error = ?, needs = ?, seal = ? WHERE tenant = ? AND run = ?"
 )
 # The last of those on its session; within a transaction that nobody else gives places in.
 PLACED = (

@@ -14,6 +14,7 @@ from typing import Any
 
 from msgspec import structs
 
+from ...core.codec import WrittenByNewer
 from ...core.effects import wakes_at
 from ...core.errors import Conflict, LogDamaged, StorageError
 from ...core.states import OVER
@@ -67,6 +68,9 @@ async def under_lease(
         yield
         later = 0
         kept_in(journal, drive.live.log)
+    except WrittenByNewer:
+        drive.stops.add("not_here")
+        raise
     except LogDamaged:
         drive.stops.add("damaged")
         raise

@@ -21,6 +21,7 @@ from ...core.gate.reviews import open_review, review_name, reviewed_call
 from ...core.request import request_of, review_of
 from ...core.run import Call, Run, new_run
 from ...core.states import OVER
+from ...core.upcasts import FORMAT
 from ...journal.base import Journal
 from ...journal.rows import Changes, Closing, GrantRow, Notice, RequestRow, RunRow, Tally, summed
 from ..run.about import session_name
@@ -78,7 +79,8 @@ def changes(run: Run, open: Mapping[str, OpenRequest], events: list[ev.AnyEvent]
     granted = [] if kinds.isdisjoint(_GRANTING) else _grants(run, events)
     counted = tallies(run, open, events, closed) if open else []
     row, ends = run_row(run, started_at), list(closed.values())
-    return Changes(row, opened, ends, granted, revoked, told, kinds <= _QUIET, counted, session_name(run.about))
+    session = session_name(run.about)
+    return Changes(row, opened, ends, granted, revoked, told, kinds <= _QUIET, counted, session, FORMAT)
 
 
 def open_after(open: dict[str, OpenRequest], made: Changes) -> dict[str, OpenRequest]:
@@ -115,7 +117,8 @@ def replayed(steps: list[ev.Step]) -> Changes:
     waits += [review_created(run, each) for call, each in run.reviews.items() if open_review(run, call)]
     row, grown = run_row(run, steps[0].at), list(grants.values())
     session = session_name(run.about)
-    return Changes(row, list(requests.values()), grants=grown, notices=waits, tallies=summed(counted), session=session)
+    made = Changes(row, list(requests.values()), grants=grown, notices=waits, tallies=summed(counted))
+    return msgspec.structs.replace(made, session=session, format=FORMAT)
 
 
 def copied_lines(run: Run) -> int:

@@ -16,6 +16,7 @@ from starlette.requests import Request
 from starlette.responses import Response
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
+from ...application.workers import oldest_due_seconds
 from ...journal.rows import COUNTED_FROM, Period, Query
 from .routes import ApiContext, Routes, answer
 
@@ -44,6 +45,10 @@ class Metrics:
         self.streams = Gauge("keyturn_open_streams", "Streams that are open.", registry=self.registry)
         self.busy = Gauge("keyturn_runs_moved", "Runs that this process moves.", registry=self.registry)
         self.well = Gauge("keyturn_worker_well", "1 while the worker can work.", registry=self.registry)
+        self.oldest_due = Gauge(
+            "keyturn_oldest_due_seconds", "For how long a run has been due that no worker moves.",
+            registry=self.registry,
+        )  # fmt: skip
         self.aside = Gauge(
             "keyturn_runs_set_aside", "Runs that ended each worker that took them up; a person resumes them.",
             registry=self.registry,
@@ -103,6 +108,7 @@ async def get_metrics(here: ApiContext) -> Any:
     metrics.streams.set(here.request.app.state.places.taken)
     metrics.busy.set(here.app.busy)
     metrics.well.set(here.app.trouble is None)
+    metrics.oldest_due.set(await oldest_due_seconds(here.app.journal))
     metrics.aside.set(len(await here.app.journal.runs(Query(state="set_aside", limit=1_000))))
     counts = dict[str, int]()
     for each in await here.app.journal.tallies(Period()):

@@ -16,7 +16,7 @@ from ...core.errors import Conflict, UserError
 from ...core.seal import parted
 from ...engine.run.log_cache import verify_run
 from ...engine.run.open_run import chain_of
-from ...journal.base import Claim, Journal, LostRace, Store
+from ...journal.base import Backlog, Claim, ClaimFilter, Journal, LostRace, Store, filters_due
 from ...journal.rows import DAY_MS, Changes, Closing, GrantRow, Notice, Period, Query, RequestRow, RunRow, Tally
 from .journal_case import JournalCase
 
@@ -83,6 +83,37 @@ class RecordsSuite(JournalCase):
         await journal.release(await journal.claim("run", "worker", 60_000))
         await journal.append("run", 2, [third], None, Changes(run_row("run", status="finished")))
         assert await journal.due() == []
+
+    async def test_due_runs_are_selected_by_what_a_worker_can_move(self, journal: Store) -> None:
+        """Workers of two apps, or of two versions, share a journal: neither keeps the other's runs from it."""
+        if not filters_due(journal):
+            return
+        for run, agent, format in (("a", "desk", 2), ("b", "other", 2), ("c", "desk", 3), ("d", "desk", 0)):
+            row = msgspec.structs.replace(run_row(run), agent=agent)
+            await journal.append(run, 0, [b"1"], None, Changes(row, format=format))
+        await journal.append("@log", 0, [b"1"])
+        held = await journal.claim("d", "worker", MINUTE)
+        selected = {
+            ClaimFilter(): ["@log", "a", "b", "c"],
+            ClaimFilter(("desk",), 2): ["@log", "a"],
+            ClaimFilter(("desk",), 3, ("a", "@log")): ["c"],
+            ClaimFilter((), 3): ["@log"],
+            ClaimFilter(None, 1): ["@log"],
+        }
+        for only, runs in selected.items():
+            assert sorted(await journal.due(10, only)) == runs
+        others = ClaimFilter(("none",), 3, ("@log",))
+        began = await journal.now()
+        async with asyncio.timeout(10):
+            await journal.wait_until_due(0.05, others)
+            await journal.wait_until_due(None, ClaimFilter(("other",), 2))
+        assert await journal.due(10, others) == [], f"it waits since {began}"
+        await self.pass_time(MINUTE)
+        assert "d" in await journal.due(10, ClaimFilter(("desk",), 2)), "its worker died"
+        await journal.release(held)
+        if isinstance(journal, Backlog):
+            known = {each.run: (each.agent, each.format) for each in await journal.overdue()}
+            assert known == {"a": ("desk", 2), "b": ("other", 2), "c": ("desk", 3), "@log": ("", 0)}
 
     async def test_rows_come_with_their_lines(self, journal: Store) -> None:
         asked, grant = request_row("q1", "run", 5), GrantRow("g1", "run", "pay", "desk", '{"where":{}}', uses=1)
