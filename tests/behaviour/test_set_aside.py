@@ -95,14 +95,13 @@ async def test_a_run_that_wrote_a_line_or_was_released_is_not_set_aside() -> Non
     assert done == ["paid"]
 
 
-@pytest.mark.parametrize("lacks", ["the agent", "the tool"])
-async def test_a_worker_that_lacks_what_a_run_needs_does_not_hide_how_many_died_of_it(lacks: str, caplog: Any) -> None:
+async def test_a_worker_that_lacks_what_a_run_needs_does_not_hide_how_many_died_of_it(caplog: Any) -> None:
     clock, done = Clock(), list[str]()
     journal = MemoryJournal(clock)
     run = await _waits(journal, done)
     for _ in range(MOST_LOST - 1):
         await _dies(journal, clock, run)
-    async with App([Agent("other" if lacks == "the agent" else "desk", model=model())], journal) as app:
+    async with App([Agent("desk", model=model())], journal) as app:  # without its tool
         await app.at_work()
         await until(lambda: "cannot be executed here" in caplog.text)
         await until(lambda: not app.busy)
