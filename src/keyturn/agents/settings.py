@@ -51,7 +51,8 @@ class ToolExecutionConfig(Settable):
     """Says how tools are run.
 
     `pre_approval_tool_input_guardrails` runs a tool's input guardrails before anybody is asked as well: what
-    they reject bothers nobody.
+    they reject bothers nobody. `max_invalid_replies` is after how many replies in a row, whose calls no tool takes,
+    the run stops: None for never.
 
     >>> ToolExecutionConfig(max_function_tool_concurrency=4).max_function_tool_concurrency
     4
@@ -59,8 +60,10 @@ class ToolExecutionConfig(Settable):
 
     max_function_tool_concurrency: int | None = None
     pre_approval_tool_input_guardrails: bool = False
+    max_invalid_replies: int | None = 5
 
     _rules: ClassVar[Rules] = {
+        "max_invalid_replies": must(_is_most, "a whole number of 1 or more, or None"),
         "max_function_tool_concurrency": must(_is_most, "a whole number of 1 or more, or None"),
         "pre_approval_tool_input_guardrails": FLAG,
     }

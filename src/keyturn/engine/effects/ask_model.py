@@ -39,6 +39,7 @@ from ..views.event_stream import AgentAtWork, Delta
 from .borrowing import borrow_for_reply
 from .compact_history import compact_history
 from .fused_steps import end_of
+from .invalid_calls import check_invalid_calls, note_invalid_calls
 from .judge import answered
 from .proposals import ReplyReading
 from .provider_calls import ProviderCalls, checked_calls
@@ -50,6 +51,7 @@ _TEXT = (str, type(None))
 async def ask_model(drive: Drive, frame_id: str) -> None:
     """Ask the model of a frame's agent and record what it answers; calls that the provider runs are started with it."""
     frame, scope = drive.log.run.frames[frame_id], await drive.enter(frame_id)
+    check_invalid_calls(drive, frame, scope)
     agent = drive.graph.agent_at[frame.agent]
     model = model_for(agent, scope.config)
     if drive.meter.lets(model) and frame.phase == "model":
@@ -96,6 +98,7 @@ async def _ask(
                 await hooks.on_llm_end(scope.context, agent, replace(response, output=own_copy(response.output)))
         reading = await ReplyReading(drive, frame, toolset).read(response)
         await _record(drive, scope, reading, response, used[1], heard, calls=calls)
+        note_invalid_calls(drive, frame, reading.proposals)
     except Exception as error:
         # Of a store that failed nobody knows whether it holds the reply.
         if reading is None or isinstance(error, ModelBehaviorError):
