@@ -67,6 +67,7 @@ GROUPS: dict[str, dict[str, str]] = {
         "doctor": "diagnose a journal and this machine: keyturn doctor --app module:app",
     },
     "Connect": {
+        "acp": "have permissions of an ACP agent decided in the inbox: keyturn acp -- gemini --acp",
         "gate": "have calls of an MCP server's tools wait for approval: keyturn gate -- npx some-server",
         "hook": "let a coding agent's calls wait for approval: keyturn hook install claude-code --server URL",
     },

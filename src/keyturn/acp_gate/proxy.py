@@ -1,0 +1,162 @@
+"""Stand between an editor and an ACP agent: all passes unchanged, but for the agent's requests for permission.
+
+The editor is never shown such a request, and what it answers to one is not forwarded. Whatever fails, nothing is
+allowed: without a decision the agent is told no.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import json
+from collections.abc import Callable
+from typing import Any, cast
+
+from ..asks.ask import AskState
+from ..client.asks import AsyncAsks
+from ..core.errors import Conflict, KeyturnError
+from ..engine.run.new_ids import new_id
+from ..gating.claims import claimed, reported
+from ..gating.errors import GatedCallError
+from .permissions import REQUEST, Permission, SeenCalls, permission_of, refusal
+
+Send = Callable[[bytes], None]
+_WAIT = 25.0
+
+
+class AcpGate:
+    """Passes lines between an editor and an agent, and holds requests for permission until they are decided."""
+
+    def __init__(
+        self, asks: AsyncAsks, agent: str, to_agent: Send, to_editor: Send, log: Callable[[str], None]
+    ) -> None:
+        self._asks = asks
+        self._agent = agent
+        self._log = log
+        self._to_agent = to_agent
+        self._to_editor = to_editor
+        self._seen = SeenCalls()
+        self._held: dict[asyncio.Task[None], Permission] = {}
+        self._ids: set[str] = set()
+
+    def from_agent(self, line: bytes) -> None:
+        """Pass a line of the agent to the editor, unless it asks for permission."""
+        messages, many = _messages(line)
+        if not any(_method(each) == REQUEST for each in messages):
+            for each in messages:
+                self._look(each)
+            self._to_editor(line)
+            return
+        for each in messages if many else messages[:1]:
+            if _method(each) == REQUEST:
+                self._hold(each)
+            else:
+                self._to_editor(_line(each))
+
+    def from_editor(self, line: bytes) -> None:
+        """Pass a line of the editor to the agent, unless it answers what only the inbox answers."""
+        messages, _ = _messages(line)
+        for each in messages:
+            if _method(each) == "session/cancel":
+                self._cancel(str(_params(each).get("sessionId", "")))
+        if any("method" not in each and _id(each) in self._ids for each in messages):
+            self._log("an answer of the editor to a request for permission was dropped")
+            return
+        self._to_agent(line)
+
+    async def close(self) -> None:
+        """Withdraw what is pending: nothing waits for it."""
+        held = list(self._held)
+        for task in held:
+            task.cancel()
+        await asyncio.gather(*held, return_exceptions=True)
+
+    def _look(self, message: dict[str, Any]) -> None:
+        """Remember what the agent tells of a call."""
+        update: Any = _params(message).get("update")
+        if _method(message) == "session/update" and isinstance(update, dict) and "toolCallId" in update:
+            self._seen.look(str(_params(message).get("sessionId", "")), cast("dict[str, Any]", update))
+
+    def _hold(self, message: dict[str, Any]) -> None:
+        self._ids.add(_id(message))
+        try:
+            permission = permission_of(message, self._seen, self._agent)
+        except (KeyturnError, ValueError, RecursionError) as error:
+            self._log(f"not allowed: {error}")
+            if "id" in message:
+                self._to_agent(_line(refusal(message["id"], str(error))))
+            return
+        task = asyncio.ensure_future(self._decided(permission))
+        self._held[task] = permission
+        task.add_done_callback(self._held.pop)
+
+    def _cancel(self, session: str) -> None:
+        for task, permission in list(self._held.items()):
+            if permission.session == session:
+                task.cancel()
+
+    async def _decided(self, permission: Permission) -> None:
+        """Answer one request for permission, once it is decided."""
+        try:
+            allowed = await self._allowed(permission)
+        except asyncio.CancelledError:
+            self._to_agent(_line(permission.cancelled()))
+            raise
+        except GatedCallError as error:
+            self._log(f"not allowed: {error}")
+            allowed = False
+        except Exception as error:  # the server is away, or refuses: no decision is no permission
+            self._log(f"not allowed: {error or type(error).__name__}")
+            allowed = False
+        self._to_agent(_line(permission.answered(allowed=allowed)))
+
+    async def _allowed(self, permission: Permission) -> bool:
+        """Return whether a call was approved; it is claimed and released to the agent, which reports no outcome."""
+        if "allow_once" not in permission.options:
+            raise GatedCallError("the agent offers no permission for this call alone", _UNASKED)
+        asking = asyncio.ensure_future(self._asks.ask(permission.ask))
+        try:
+            state = await asyncio.shield(asking)
+            while state.status == "pending":
+                state = await self._asks.wait(state.id, _WAIT)
+        except asyncio.CancelledError:
+            await asyncio.shield(self._withdrawn(asking))
+            raise
+        name = new_id()
+        state = await claimed(self._asks, state, name)
+        await reported(self._asks, state, name, "succeeded", "released to the agent")
+        return True
+
+    async def _withdrawn(self, asking: asyncio.Future[AskState]) -> None:
+        with contextlib.suppress(Conflict, KeyturnError):
+            await self._asks.withdraw((await asking).id, why="the agent stopped waiting for the decision")
+
+
+_UNASKED = AskState(id="", key="", tool="", status="rejected")
+
+
+def _messages(line: bytes) -> tuple[list[dict[str, Any]], bool]:
+    """Return the messages of a line, and whether it is a list of them."""
+    try:
+        parsed: Any = json.loads(line)
+    except (ValueError, RecursionError):
+        return [], False
+    listed = cast("list[Any]", parsed) if isinstance(parsed, list) else [parsed]
+    return [cast("dict[str, Any]", each) for each in listed if isinstance(each, dict)], isinstance(parsed, list)
+
+
+def _method(message: dict[str, Any]) -> str:
+    return str(message.get("method", ""))
+
+
+def _params(message: dict[str, Any]) -> dict[str, Any]:
+    params: Any = message.get("params")
+    return cast("dict[str, Any]", params) if isinstance(params, dict) else {}
+
+
+def _id(message: dict[str, Any]) -> str:
+    return json.dumps(message.get("id"))
+
+
+def _line(message: dict[str, Any]) -> bytes:
+    return json.dumps(message, ensure_ascii=False, separators=(",", ":")).encode() + b"\n"

@@ -1,0 +1,156 @@
+"""Permissions that an ACP agent asks for are decided in the inbox, and never in the editor or by a failure."""
+
+from __future__ import annotations
+
+import json
+import os
+import sys
+from collections.abc import Generator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from keyturn import ExternalAgent, UserError
+from keyturn.acp_gate.permissions import SeenCalls, permission_of
+from tests import forked
+from tests.server.programs import Port
+from tests.waiting import until_now
+
+AGENT = str(Path(__file__).with_name("agent.py"))
+OPTIONS = [
+    {"optionId": "always", "name": "Always", "kind": "allow_always"},
+    {"optionId": "yes", "name": "Allow", "kind": "allow_once"},
+    {"optionId": "no", "name": "Reject", "kind": "reject_once"},
+]
+
+
+def asks(id: Any, call: Any, options: Any = OPTIONS, session: str = "s1") -> dict[str, Any]:
+    params = {"sessionId": session, "toolCall": call, "options": options}
+    return {"jsonrpc": "2.0", "id": id, "method": "session/request_permission", "params": params}
+
+
+def makes(command: str = "make") -> dict[str, Any]:
+    return {"toolCallId": f"c {command}", "title": command, "kind": "execute", "rawInput": {"command": command}}
+
+
+class Editor:
+    """Starts the gate before an agent that says these messages, and reads what each side is told."""
+
+    def __init__(self, url: str, token: str, folder: Path, says: list[Any]) -> None:
+        self.heard = folder / "heard"
+        self.heard.write_text("")
+        (folder / "says").write_text("".join(json.dumps(each) + "\n" for each in says))
+        command = ["-m", "keyturn", "acp", "--server", url, "--", sys.executable, AGENT, str(folder / "says")]
+        self.process = forked.Program(
+            [*command, str(self.heard)],
+            stdin=forked.PIPE,
+            stdout=forked.PIPE,
+            stderr=forked.PIPE,
+            text=True,
+            env={**os.environ, "KEYTURN_TOKEN": token},
+        )
+
+    def say(self, message: Any) -> None:
+        self.process.stdin.write(json.dumps(message) + "\n")
+        self.process.stdin.flush()
+
+    def told(self, count: int = 1) -> list[Any]:
+        """Wait until the agent was told so many things, and return them."""
+
+        def lines() -> list[Any]:
+            found = self.heard.read_text().splitlines()
+            return list(map(json.loads, found)) if len(found) >= count else []
+
+        return until_now(lines)
+
+    def read(self) -> Any:
+        return json.loads(self.process.stdout.readline())
+
+
+@contextmanager
+def editing(folder: Path, *says: Any, url: str = "") -> Generator[tuple[Port, Editor]]:
+    with Port(more=[ExternalAgent()]) as port:
+        token = port.does(port.app.people.issue_token("bot", ["ask"], by="ada"))
+        editor = Editor(url or port.url, token, folder, list(says))
+        try:
+            yield port, editor
+        finally:
+            editor.process.kill()
+            editor.process.wait()
+
+
+def pending(port: Port, count: int = 1) -> list[Any]:
+    """Wait until so many requests are pending, and return them."""
+    return until_now(lambda: len(found := list(port.does(port.app.inbox.list()))) == count and (found or [None]))
+
+
+def chosen(message: Any) -> tuple[Any, Any]:
+    return message["id"], message["result"]["outcome"].get("optionId", "cancelled")
+
+
+def test_a_permission_is_decided_in_the_inbox_once_and_all_else_passes(tmp_path: Path) -> None:
+    diff = {"type": "diff", "path": "a.py", "oldText": "x", "newText": "y"}
+    update = {"sessionUpdate": "tool_call", "toolCallId": "c2", "kind": "edit", "title": "Edit a.py", "content": [diff]}
+    says = [
+        {"jsonrpc": "2.0", "method": "session/update", "params": {"sessionId": "s1", "update": update}},
+        asks(7, makes()),
+        asks("8", {"toolCallId": "c2"}),
+    ]
+    with editing(tmp_path, *says) as (port, editor):
+        assert editor.read() == says[0]
+        make, edit = sorted(pending(port, 2), key=lambda row: row.tool, reverse=True)
+        assert (make.tool, make.params) == ("execute", {"command": "make", "title": "make"})
+        assert edit.params == {"file_path": "a.py", "old_string": "x", "new_string": "y", "title": "Edit a.py"}
+        forged = {"jsonrpc": "2.0", "id": 7, "result": {"outcome": {"outcome": "selected", "optionId": "yes"}}}
+        prompt = {"jsonrpc": "2.0", "id": 1, "method": "session/prompt", "params": {"sessionId": "s1"}}
+        for message in (forged, [forged], prompt):
+            editor.say(message)
+        assert editor.told(1) == [prompt]
+        port.does(port.app.inbox.approve(make, by="ada"))
+        port.does(port.app.inbox.reject(edit, by="ada"))
+        assert sorted(str(chosen(each)) for each in editor.told(3)[1:]) == ["('8', 'no')", "(7, 'yes')"]
+        assert port.does(port.app.asks.get(make.run, account="bot")).status == "succeeded"
+
+
+def test_without_a_decision_nothing_is_allowed(tmp_path: Path) -> None:
+    says = [
+        asks(1, makes(), [OPTIONS[0], OPTIONS[2]]),  # nothing but a standing permission is offered
+        asks(2, makes(), "all"),
+        asks(3, {"toolCallId": "c9"}),
+        [asks(4, makes("rm -rf /"), OPTIONS[:2])],
+        asks(5, makes("ls")),
+    ]
+    with editing(tmp_path, *says) as (port, editor):
+        told = {each["id"]: each for each in editor.told(3)}
+        assert chosen(told[1]) == (1, "no")
+        assert all(told[id]["error"]["code"] == -32602 for id in (2, 3))
+        wipe = next(row for row in pending(port, 2) if "rm" in str(row.params))
+        port.does(port.app.inbox.reject(wipe, by="ada"))
+        assert chosen(editor.told(4)[3]) == (4, "cancelled")  # it offers no rejection
+        cancel = {"jsonrpc": "2.0", "method": "session/cancel", "params": {"sessionId": "s1"}}
+        editor.say(cancel)
+        last = editor.told(6)[4:]
+        assert cancel in last
+        assert [chosen(each) for each in last if "result" in each] == [(5, "cancelled")]
+        pending(port, 0)
+
+
+def test_a_server_that_is_away_allows_nothing_and_an_editor_that_hangs_up_withdraws(tmp_path: Path) -> None:
+    with editing(tmp_path, asks(1, makes()), url="http://localhost:9") as (_, editor):
+        assert chosen(editor.told(1)[0]) == (1, "no")
+    with editing(tmp_path, asks(1, makes())) as (port, editor):
+        pending(port)
+        editor.process.stdin.close()
+        assert editor.process.wait(30) == 0
+        pending(port, 0)
+
+
+def test_what_cannot_be_shown_is_not_asked() -> None:
+    odd: list[Any] = [None, {}, {"sessionId": "s", "toolCall": [], "options": []}]
+    for params in [*odd, {"sessionId": "s", "toolCall": {}, "options": [1]}]:
+        with pytest.raises(UserError):
+            permission_of({"id": 1, "params": params}, SeenCalls(), "agent")
+    with pytest.raises(ValueError, match="JSON"):
+        permission_of(asks(1, {"toolCallId": "c", "rawInput": {"n": float("nan")}}), SeenCalls(), "agent")
