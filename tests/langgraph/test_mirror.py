@@ -19,8 +19,9 @@ pytest.importorskip("langgraph.checkpoint.sqlite", reason="needs the package lan
 
 from langgraph.checkpoint.memory import InMemorySaver
 from langgraph.checkpoint.sqlite import SqliteSaver
+from langgraph.func import entrypoint, task
 from langgraph.graph import END, START, StateGraph
-from langgraph.types import Command, interrupt
+from langgraph.types import Command, Send, interrupt
 
 from keyturn import Approval, Conflict, ExternalAgent
 from keyturn.asks.standing import asked_by
@@ -174,6 +175,44 @@ async def _all_are(person: Any, states: list[Any], status: str) -> bool:
 
 async def _is(person: Any, id: str, status: str) -> bool:
     return (await person.app.asks.get(id)).status == status
+
+
+async def test_parallel_tasks_subgraphs_and_functions_are_resumed_as_a_whole_and_each_answer_reaches_its_own() -> None:
+    def pauses(state: State) -> Any:
+        return {"log": [interrupt({"for": state["log"]})]}
+
+    sub = StateGraph(State).add_node("inner", pauses).add_edge(START, "inner").compile()
+    made = StateGraph(State).add_node("sub", sub).add_node("worker", pauses)
+    sends = [Send("worker", {"log": [number]}) for number in range(2)]
+    fan = made.add_conditional_edges(START, lambda _: [*sends, Send("sub", {"log": ["in"]})], ["worker", "sub"])
+
+    @task
+    def step(number: int) -> None:
+        RAN.append(("step", number))
+
+    @entrypoint(checkpointer=InMemorySaver())
+    def flow(given: Any) -> Any:
+        step(1).result()
+        return [interrupt("First?"), interrupt("Second?")]
+
+    async with desk() as person:
+        graph = fan.compile(checkpointer=InMemorySaver())
+        await graph.ainvoke({"log": []}, of("t1"))
+        done = await _answered(person, Mirror(graph, person.app), 3)
+        assert sorted(map(str, done["log"])) == ["in", "{'for': ['in']}", "{'for': [0]}", "{'for': [1]}"]
+        await flow.ainvoke({}, of("t1"))
+        mirror = Mirror(flow, person.app)
+        assert "__interrupt__" in await _answered(person, mirror, 1)
+        assert await _answered(person, mirror, 1) == [{"question": "First?"}, {"question": "Second?"}]
+        assert RAN == [("step", 1)]
+
+
+async def _answered(person: Any, mirror: Mirror, count: int) -> Any:
+    """Answer each question with itself, and resume the thread."""
+    await mirror.ask("t1")
+    for row in await person.pending(count):
+        await person.app.inbox.answer(row, row.params, by="ada")
+    return await resumed(lambda: mirror.resume("t1"))
 
 
 class Changing:

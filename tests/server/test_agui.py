@@ -170,6 +170,10 @@ async def test_an_answer_is_a_decision_of_an_approver_and_of_what_was_shown() ->
         ] == "success"
         assert "Not today." in json.dumps(other.messages)
         assert PAID == ["eve"]
+        racing = Chat(http, tokens["ben runs"], thread="t3", decides=tokens["ben"])
+        [interrupt] = interrupts(await racing.go("Pay Ann."))
+        await asyncio.gather(*(racing.send(resume=says(interrupt, approved=yes)) for yes in (True, True, True)))
+        assert PAID == ["eve", "ann"]
 
 
 async def test_whoever_may_not_decide_a_request_decides_nothing_whatever_their_token_is_good_for() -> None:
