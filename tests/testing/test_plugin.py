@@ -59,11 +59,6 @@ def test_each_test_has_a_journal_of_its_own(journal):
 """
 
 
-def test_the_fixtures_are_there(project: pytest.Pytester) -> None:
-    project.makepyfile(FIXTURES)
-    run(project).assert_outcomes(passed=2)
-
-
 CHEAP = """
 import sys
 
@@ -98,10 +93,10 @@ class TestMumbling(ModelSuite):
 """
 
 
-def test_suites_need_no_other_plugin_and_say_what_differs(project: pytest.Pytester) -> None:
-    project.makepyfile(SUITE)
-    result = run(project, "-k", "(Mine) or (Mumbling and test_refusal and plain)", "-W", "error")
-    result.assert_outcomes(passed=17, failed=1)
+def test_fixtures_are_there_and_suites_need_no_other_plugin_and_say_what_differs(project: pytest.Pytester) -> None:
+    project.makepyfile(test_fixtures=FIXTURES, test_suites=SUITE)
+    result = run(project, "-k", "journal or payment or Mine or (Mumbling and test_refusal and plain)", "-W", "error")
+    result.assert_outcomes(passed=19, failed=1)
     result.stdout.fnmatch_lines(["*AssertionError: assert*mumble*"])
 
 

@@ -7,7 +7,6 @@ import select
 import shutil
 import subprocess
 import sys
-from collections.abc import Iterator
 from pathlib import Path
 from tempfile import mkdtemp
 
@@ -23,12 +22,6 @@ pytestmark = pytest.mark.skipif(
 )
 
 
-@pytest.fixture(scope="module")
-def server() -> Iterator[Postgres]:
-    with throwaway_postgres() as running:
-        yield running
-
-
 def asked(url: str, query: str) -> str:
     with psycopg.connect(url) as connection:
         row = connection.execute(query).fetchone()  # type: ignore[arg-type]  # a test's own words
@@ -36,15 +29,33 @@ def asked(url: str, query: str) -> str:
         return str(row[0])
 
 
-def test_it_is_new_and_ours(server: Postgres) -> None:
+def test_it_is_new_and_ours_and_gone_afterwards_even_if_the_block_fails(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("PGHOST", "/nowhere")  # what the environment says of another server is not heard
+    monkeypatch.setenv("PGPORT", "1")
+    monkeypatch.setenv("PGUSER", "nobody")
+
+    def use(server: Postgres) -> None:
+        is_new(server)
+        knows_nothing_of_another_database(server)
+        lets_no_stranger_in(server)
+        raise ZeroDivisionError
+
+    with pytest.raises(ZeroDivisionError), throwaway_postgres(durable=True) as server:
+        use(server)
+    assert not server.directory.exists()
+    with pytest.raises(psycopg.OperationalError, match="refused"):
+        psycopg.connect(server.url)
+
+
+def is_new(server: Postgres) -> None:
     assert asked(server.url, "SHOW data_directory") == str(server.directory / "data")
-    assert asked(server.url, "SHOW fsync") == "off"
+    assert asked(server.url, "SHOW fsync") == "on"
     assert asked(server.url, "SHOW server_encoding") == "UTF8"
     assert asked(server.url, "SHOW timezone") == "UTC"
     assert server.directory.stat().st_mode & 0o077 == 0
 
 
-def test_databases_know_nothing_of_each_other(server: Postgres) -> None:
+def knows_nothing_of_another_database(server: Postgres) -> None:
     urls = [server.database() for _ in range(2)]
     for url in urls:
         with psycopg.connect(url) as connection:
@@ -53,34 +64,10 @@ def test_databases_know_nothing_of_each_other(server: Postgres) -> None:
     assert len({*urls, server.url}) == 3
 
 
-def test_a_stranger_on_this_machine_is_not_let_in(server: Postgres) -> None:
+def lets_no_stranger_in(server: Postgres) -> None:
     password = server.url.partition("postgres:")[2].partition("@")[0]
     with pytest.raises(psycopg.OperationalError, match="password"):
         psycopg.connect(server.url.replace(f":{password}@", ":guessed@"))
-
-
-def test_what_the_environment_says_of_another_server_is_not_heard(
-    server: Postgres, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setenv("PGHOST", "/nowhere")
-    monkeypatch.setenv("PGPORT", "1")
-    monkeypatch.setenv("PGUSER", "nobody")
-    assert asked(server.database(), "SELECT 1") == "1"
-
-
-def test_it_is_gone_afterwards_even_if_the_block_fails() -> None:
-    seen: list[str] = []
-
-    def use(server: Postgres) -> None:
-        seen.append(asked(server.url, "SHOW fsync"))
-        raise ZeroDivisionError
-
-    with pytest.raises(ZeroDivisionError), throwaway_postgres(durable=True) as server:
-        use(server)
-    assert seen == ["on"]
-    assert not server.directory.exists()
-    with pytest.raises(psycopg.OperationalError, match="refused"):
-        psycopg.connect(server.url)
 
 
 def test_it_is_gone_when_its_owner_is_killed() -> None:
