@@ -99,8 +99,9 @@ lint: $(VENV)/.ready
 
 # What was found right is right until a file of it, or a folder that had one, is another.
 types: $(VENV)/.typed
-$(VENV)/.typed: $(VENV)/.ready pyproject.toml $(shell find src -not -name '*.pyc' -not -name __pycache__)
-	@$(BIN)/basedpyright --pythonpath $(BIN)/python
+$(VENV)/.typed: $(VENV)/.ready pyproject.toml tests/types.py tests/typing_door.py \
+    $(shell find src examples -not -name '*.pyc' -not -name __pycache__)
+	@$(BIN)/python -m tests.types
 	@touch $@
 
 imports: $(VENV)/.ready

@@ -1,55 +1,21 @@
 """Types at the door: what pyright (basic and strict) and mypy say of `typing_door.py` and of every example.
 
-In `typing_door.py` each line that ends in `# wrong` is reported and no other is; of an example nothing is. Pyright is
-run as basedpyright, which in these two modes has pyright's rules.
+`make types`, which `make test` begins with, has pyright say it together with what it says of the source.
 """
 
 from __future__ import annotations
 
-import json
 import os
 import re
 import subprocess
 import sys
 from pathlib import Path
-from typing import Any
 
 import pytest
 
-HERE = Path(__file__).parent
-ROOT = HERE.parent
-DOOR = HERE / "typing_door.py"
-EXAMPLES = ROOT / "examples"
-BIN = Path(sys.executable).parent
-Reported = dict[tuple[str, int], str]
+from tests.types import BIN, DOOR, EXAMPLES, ROOT, Reported, judged, pyright
 
 pytestmark = pytest.mark.timeout(300)
-
-
-def _pyright(folder: Path) -> dict[str, Reported]:
-    """Start pyright once, on copies for each mode: what they import is read once. What passes strict passes basic."""
-    for mode, paths in {"basic": [DOOR], "strict": [DOOR, *EXAMPLES.rglob("*.py")]}.items():
-        for path in paths:
-            copy = folder / mode / path.relative_to(ROOT)
-            copy.parent.mkdir(parents=True, exist_ok=True)
-            copy.write_text(f"{path.read_text('utf-8')}\n# pyright: {mode}\n", "utf-8")
-    settings: dict[str, Any] = {
-        "include": [str(folder)],
-        "executionEnvironments": [
-            {"root": str(folder / mode), "extraPaths": [str(ROOT / "src")]} for mode in ("basic", "strict")
-        ],
-        "typeCheckingMode": "basic",
-        "pythonVersion": "3.11",
-    }
-    (folder / "pyright.json").write_text(json.dumps(settings))
-    words = [str(BIN / "basedpyright"), "--pythonpath", sys.executable, "-p", str(folder / "pyright.json")]
-    done = subprocess.run([*words, "--outputjson"], capture_output=True, text=True, check=False)
-    found = [each for each in json.loads(done.stdout)["generalDiagnostics"] if each["severity"] == "error"]
-    reported: dict[str, Reported] = {"basic": {}, "strict": {}}
-    for each in found:
-        mode, _, path = Path(each["file"]).relative_to(folder.resolve()).as_posix().partition("/")
-        reported[mode][str(ROOT / path), each["range"]["start"]["line"] + 1] = each["message"]
-    return reported
 
 
 def _mypy(folder: Path) -> Reported:
@@ -65,24 +31,26 @@ def _mypy(folder: Path) -> Reported:
     return {(path, int(line)): message for path, line, message in found}
 
 
+@pytest.mark.trial
 def test_pyright_reports_the_mistakes_and_passes_good_programs(tmp_path: Path) -> None:
-    for mode, reported in _pyright(tmp_path).items():
-        judged(f"pyright {mode}", reported, strict=mode == "strict")
+    reported, faults = pyright(tmp_path)
+    assert faults == []
+    for mode, found in reported.items():
+        assert judged(f"pyright {mode}", found, strict=mode == "strict") == []
 
 
 @pytest.mark.trial
 def test_mypy_reports_the_mistakes_and_passes_good_programs(tmp_path: Path) -> None:
-    judged("mypy strict", _mypy(tmp_path), strict=True)
+    assert judged("mypy strict", _mypy(tmp_path), strict=True) == []
 
 
-def judged(checker: str, reported: Reported, *, strict: bool) -> None:
-    endings = ("# wrong", "# wrong in strict") if strict else ("# wrong",)
+def test_what_a_checker_misses_and_what_it_refuses_is_said() -> None:
     lines = DOOR.read_text().splitlines()
-    wanted = {(str(DOOR), number) for number, line in enumerate(lines, 1) if line.endswith(endings)}
-    missed = [f"{line}: {lines[line - 1].strip()}" for _, line in sorted(wanted - reported.keys())]
-    assert missed == [], f"{checker} finds nothing wrong with them"
-    others = {place: said for place, said in reported.items() if place not in wanted}
-    assert others == {}, f"{checker} refuses good programs"
+    wrong = [number for number, line in enumerate(lines, 1) if line.endswith("# wrong")]
+    reported = {(str(DOOR), number): "wrong" for number in wrong[1:]} | {(str(DOOR), 1): "no"}
+    missed, refused = judged("a checker", reported, strict=False)
+    assert missed.startswith(f"a checker finds nothing wrong with {wrong[0]}: ")
+    assert refused == f"a checker refuses a good program: {DOOR}:1: no"
 
 
 def test_the_mistakes_are_those_of_the_list() -> None:
