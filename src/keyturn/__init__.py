@@ -123,6 +123,7 @@ _HOMES = {
     "Journal": "journal.base",
     "Json": "core.preview",
     "KeyturnError": "core.errors",
+    "known_prices": "models.prices",
     "LocalExecutor": "tools.processes.command",
     "LocalShellActionRequest": "tools.shell_calls",
     "LocalShellCallData": "tools.shell_calls",

@@ -184,6 +184,7 @@ from .models.openai.defaults import set_default_openai_client as set_default_ope
 from .models.openai.defaults import set_default_openai_key as set_default_openai_key
 from .models.openai.provider import OpenAIProvider as OpenAIProvider
 from .models.openai.responses import OpenAIResponsesModel as OpenAIResponsesModel
+from .models.prices import known_prices as known_prices
 from .models.retries import ModelRetryAdvice as ModelRetryAdvice
 from .models.retries import ModelRetryBackoffSettings as ModelRetryBackoffSettings
 from .models.retries import ModelRetryNormalizedError as ModelRetryNormalizedError

@@ -53,6 +53,7 @@ OWNERS: dict[str, tuple[str, ...]] = {
     "models/anthropic/": ("anthropic",),
     "models/google/": ("google",),
     "models/openai/": ("openai",),
+    "models/prices.py": ("prices",),
     "models/per_loop.py": ("anthropic", "google", "openai"),
     "proofs/passkey.py": ("passkeys",),
     "proofs/ssh.py": ("ssh",),
@@ -66,7 +67,8 @@ OWNERS: dict[str, tuple[str, ...]] = {
     "tracing/otel.py": ("otel",),
 }
 # What is imported under another name than that of what is installed.
-MODULES = {"google-genai": "google", "docstring-parser": "docstring_parser", "typing-extensions": "typing_extensions",
+MODULES = {"google-genai": "google", "genai-prices": "genai_prices",
+           "docstring-parser": "docstring_parser", "typing-extensions": "typing_extensions",
            "pytest-asyncio": "pytest_asyncio", "opentelemetry-api": "opentelemetry", "slack-sdk": "slack_sdk",
            "py-vapid": "py_vapid", "argon2-cffi": "argon2", "python-multipart": "python_multipart",
            "prometheus-client": "prometheus_client"}  # fmt: skip
@@ -199,6 +201,7 @@ FIRST_USE = {
     "openai": "Runner.run_sync(Agent('a', model='gpt-5.6-luna'), 'hi')",
     "anthropic": "Runner.run_sync(Agent('a', model='anthropic:claude-x'), 'hi')",
     "google": "Runner.run_sync(Agent('a', model='google:gemini-x'), 'hi')",
+    "prices": "keyturn.known_prices('openai:gpt-5')",
     "mcp": "asyncio.run(keyturn.MCPServerStdio(params={'command': 'x'}).connect())",
     "sqlalchemy": "keyturn.SQLAlchemySession.from_url('ada', url='sqlite:///sessions.db')",
     "postgres": "Runner.run_sync(scripted, 'hi', journal='postgresql://nobody@127.0.0.1/x')",

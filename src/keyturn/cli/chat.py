@@ -23,6 +23,8 @@ from ..core.errors import KeyturnError, UserError
 from ..core.usage import Price, Prices
 from ..journal import open_journal
 from ..journal.base import Store
+from ..models.prices import known_prices
+from ..models.routing import split_name
 from ..screens.drawing import Row, labelled, ours
 from ..sessions.base import Session
 from ..sessions.sqlite import SQLiteSession
@@ -142,7 +144,8 @@ async def _talk(store: Store, wanted: str | None) -> Talk | None:
 
 def _prices(given: str | None, model: str) -> Prices:
     if given is None:
-        return {}
+        found = known_prices(model) if is_installed("genai_prices") else {}
+        return found | {split_name(name)[1]: price for name, price in found.items()}
     before, slash, after = given.partition("/")
     if not slash:
         raise UserError(f"--price is two amounts for a million tokens, in and out, such as 1.25/10; not {given!r}")

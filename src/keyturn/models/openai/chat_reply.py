@@ -113,6 +113,7 @@ def chat_usage(given: object) -> Usage:
     cached, written = (
         _number(given, "prompt_tokens_details", name) for name in ("cached_tokens", "cache_write_tokens")
     )
+    cached = cached or _number(given, "prompt_cache_hit_tokens")  # DeepSeek's name for it
     read = TokenDetails(cached_tokens=cached, cache_write_tokens=written)
     thought = TokenDetails(reasoning_tokens=_number(given, "completion_tokens_details", "reasoning_tokens"))
     sent, received = _number(given, "prompt_tokens"), _number(given, "completion_tokens")
