@@ -56,6 +56,7 @@ OWNERS: dict[str, tuple[str, ...]] = {
     "dbos": ("engine/dbos",),
     "docstring_parser": ("tools/",),
     "fastapi": ("server/",),
+    "genai_prices": ("models/prices.py",),
     "google": ("models/google",),
     "h11": ("server/running",),
     "httpx2": ("client", "channels/", "mcp/", "models/", "server/"),

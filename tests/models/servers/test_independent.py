@@ -14,7 +14,7 @@ import openai
 import pytest
 from google.genai import errors
 
-from keyturn import Agent, ModelSettings, function_tool
+from keyturn import Agent, ModelSettings, MultiProvider, function_tool
 from keyturn.models.anthropic.model import AnthropicModel
 from keyturn.models.base import Model
 from keyturn.models.google.model import GoogleModel
@@ -185,3 +185,49 @@ async def test_a_rate_limit_is_waited_for_and_a_bad_key_is_not_tried_again(api: 
     state: Any = raised.value
     assert (await play(agent, state.run_data.to_state())).final_output == "Later.", "with a key the run goes on"
     await agent.model.close()
+
+
+# What is found by name, over which server, at which of its addresses.
+NAMED: dict[str, tuple[str, str, dict[str, str]]] = {
+    "azure:gpt-4o": ("aimock", "responses", {"AZURE_OPENAI_ENDPOINT": "", "AZURE_OPENAI_API_KEY": "k"}),
+    "azure-chat:gpt-4o": ("aimock", "chat", {"AZURE_OPENAI_ENDPOINT": "", "AZURE_OPENAI_API_KEY": "k"}),
+    "bedrock:openai.gpt-oss-120b": (
+        "aimock",
+        "chat",
+        {"AWS_BEDROCK_BASE_URL": "/v1", "AWS_BEARER_TOKEN_BEDROCK": "k", "AWS_REGION": "us-east-1"},
+    ),
+    "ollama:qwen3": ("aimock", "chat", {"OLLAMA_BASE_URL": "/v1"}),
+    "openrouter:openai/gpt-4o": ("aimock", "chat", {"OPENROUTER_BASE_URL": "/api/v1", "OPENROUTER_API_KEY": "k"}),
+    "groq:openai/gpt-oss-120b": (
+        "llmock",
+        "chat",
+        {"GROQ_OPENAI_BASE_URL": "/groq/openai/v1", "GROQ_API_KEY": "k"},
+    ),
+    "mistral:mistral-large-latest": (
+        "llmock",
+        "chat",
+        {"MISTRAL_BASE_URL": "/mistral/v1", "MISTRAL_API_KEY": "k"},
+    ),
+    "together:meta-llama/x": ("llmock", "chat", {"TOGETHER_BASE_URL": "/together/v1", "TOGETHER_API_KEY": "k"}),
+    "xai:grok-4": ("llmock", "chat", {"XAI_BASE_URL": "/xai/v1", "XAI_API_KEY": "k"}),
+    "vllm:Qwen/Qwen3-8B": ("llmock", "chat", {"VLLM_BASE_URL": "/v1"}),
+}
+
+
+@pytest.mark.parametrize("name", NAMED)
+async def test_a_provider_found_by_name_is_asked_as_it_wants_to_be(
+    name: str, streamed: bool, request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    kind, api, variables = NAMED[name]
+    server: IndependentServer = request.getfixturevalue(kind)
+    monkeypatch.delenv("OPENAI_API_VERSION", raising=False)
+    for variable, value in variables.items():
+        is_address = value == "" or value.startswith("/")
+        monkeypatch.setenv(variable, server.url + value if is_address else value)
+    server.tell([ModelStep([function_call("pay", '{"to":"ada"}', call_id="call_1")]), ModelStep("Done.")], api)
+    model = MultiProvider().get_model(name)
+    agent = Agent("a", model=model, tools=[pay])
+    paused = await play(agent, "Pay ada.", streamed)
+    result = await play(agent, await approved(paused, agent, saved=True), streamed)
+    await model.close()
+    assert result.final_output == "Done."
