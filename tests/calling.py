@@ -60,10 +60,14 @@ class Place:
 
 
 class Way:
-    """One way; `title` heads its column, `why_not` says of a law why it is none here, `proven` which test has it."""
+    """One way; `title` heads its column, and `needs` names a package that may be absent.
+
+    `why_not` says of a law why it is none here, `proven` which test elsewhere has it.
+    """
 
     title: ClassVar[str]
     edits: ClassVar[bool] = True
+    needs: ClassVar[str] = "keyturn"
     why_not: ClassVar[Mapping[str, str]] = {}
     proven: ClassVar[Mapping[str, str]] = {}
 
@@ -236,8 +240,42 @@ class PermissionPrompt(Way):
         return Outcome(self.place.ran[-1])
 
 
+class LangGraph(Way):
+    title = "LangGraph mirror"
+    needs = "langgraph"
+    proven: ClassVar[Mapping[str, str]] = {
+        "doubt": "tests/langgraph/test_mirror.py::"
+        "test_a_process_that_dies_after_its_claim_leaves_the_calls_in_doubt_and_nothing_is_resumed"
+    }
+
+    async def call(self) -> Outcome:
+        from keyturn.langgraph import Mirror
+        from tests.langgraph.programs import GO, of, refunding, resumed
+
+        graph, thread = refunding(self.place.ran, self.arguments), f"{id(self)}"
+        await graph.ainvoke(GO, of(thread))
+        try:
+            async with Mirror(graph, self.server, token=self.place.token) as mirror:
+                await mirror.ask(thread)
+                made = await resumed(lambda: mirror.resume(thread))
+        except KeyturnError as error:
+            return Outcome(None, str(error))
+        words = [message.content for message in made["messages"] if message.type == "tool"]
+        return Outcome(self.place.ran[-1] if self.place.ran else None, str(words[-1]))
+
+
 #: A row for each way; one that is tested elsewhere says so in `proven`.
-WAYS: tuple[type[Way], ...] = (OwnAgent, GatedFunctionCall, Api, Gate, ClaudeCode, Codex, Gemini, PermissionPrompt)
+WAYS: tuple[type[Way], ...] = (
+    OwnAgent,
+    GatedFunctionCall,
+    Api,
+    Gate,
+    ClaudeCode,
+    Codex,
+    Gemini,
+    PermissionPrompt,
+    LangGraph,
+)
 
 
 def agents_of(ran: list[Arguments]) -> list[Agent[Any]]:

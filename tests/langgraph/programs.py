@@ -12,6 +12,7 @@ from langchain_core.language_models.chat_models import BaseChatModel
 from langchain_core.messages import AIMessage, ToolCall
 from langchain_core.outputs import ChatGeneration, ChatResult
 from langchain_core.tools import tool
+from langgraph.checkpoint.memory import InMemorySaver
 
 from keyturn import App, ExternalAgent
 from keyturn.journal.rows import RequestRow
@@ -58,6 +59,21 @@ def agent(
     gate = HumanInTheLoopMiddleware({"pay": {"allowed_decisions": allowed}}, interrupt_mode=mode)  # pyright: ignore[reportArgumentType]  # as users write them
     model = Scripted(says=[AIMessage(content="", tool_calls=calls), AIMessage(content="Done.")])
     return create_agent(model, [*tools], middleware=[gate], checkpointer=saver, name="desk")
+
+
+def refunding(ran: list[dict[str, Any]], arguments: dict[str, Any]) -> Any:
+    """Make an agent that refunds once, with these arguments."""
+
+    @tool
+    def refund(order: str, amount: int) -> str:
+        """Refund an order."""
+        ran.append({"order": order, "amount": amount})
+        return "refunded"
+
+    gate = HumanInTheLoopMiddleware({"refund": {"allowed_decisions": ALL}})  # pyright: ignore[reportArgumentType]  # as users write them
+    asked: ToolCall = {"name": "refund", "args": arguments, "id": "c1", "type": "tool_call"}
+    model = Scripted(says=[AIMessage(content="", tool_calls=[asked]), AIMessage(content="Done.")])
+    return create_agent(model, [refund], middleware=[gate], checkpointer=InMemorySaver(), name="desk")
 
 
 def of(thread: str) -> dict[str, Any]:
