@@ -11,7 +11,11 @@ import httpx2
 import pytest
 
 from keyturn import ExternalAgent
+from keyturn.client.sending import ServerError
 from keyturn.core.errors import UserError
+from keyturn.mcp_gate import listening
+from keyturn.mcp_gate.holding import Holding
+from keyturn.mcp_gate.listening import Callers
 from keyturn.mcp_gate.starting import listening_address
 from tests.mcp_gate.shops import Shop, none_pending, text_of
 from tests.server.programs import Port
@@ -95,6 +99,37 @@ async def session(url: str, token: str) -> AsyncGenerator[Any]:
         asked = {"jsonrpc": "2.0", "id": 2, "method": "tools/call", "params": call}
         async with http.stream("POST", url, json=asked) as answer:
             yield answer
+
+
+async def test_requests_that_bring_a_new_token_at_the_same_time_are_one_caller_and_a_revoked_one_ends(
+    shop: Shop, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    people = shop.port.app.people
+    await shop.there(people.add("stand", kind="machine", by="ada"))
+    token = await shop.there(people.issue_token("stand", ["ask"], by="ada"))
+    callers = Callers(shop.port.url, lambda _account, keyturn: Holding(keyturn.asks, 30))
+    try:
+        first, second = await asyncio.gather(callers.caller(token), callers.caller(token))
+        assert first is second
+        monkeypatch.setattr(listening, "_KNOWN_FOR", 0)
+        assert (await callers.caller(token)).holding is first.holding
+        monkeypatch.setattr(first.client.people, "me", away)
+        with pytest.raises(Exception, match="cannot be reached"):
+            await callers.caller(token)
+        monkeypatch.undo()
+        monkeypatch.setattr(listening, "_KNOWN_FOR", 0)
+        assert (await callers.caller(token)).holding is first.holding  # whose calls are held still
+        [issued] = [each for each in await shop.there(people.tokens("stand")) if "ask" in each.scopes]
+        await shop.there(people.revoke_token(issued.id, by="ada"))
+        with pytest.raises(Exception, match="missing or invalid"):
+            await callers.caller(token)
+    finally:
+        await callers.close()
+
+
+async def away() -> Any:
+    """Answer as a server that cannot be reached."""
+    raise ServerError("nothing answers", None)
 
 
 async def test_a_client_that_vanishes_withdraws_its_request(shop: Shop) -> None:

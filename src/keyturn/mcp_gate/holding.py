@@ -105,8 +105,11 @@ class Holding:
             self._end_lease(state.id)
         try:
             state = await self._awaited(state, progress, math.inf if patient else self._hold)
-        except BaseException:
+        except asyncio.CancelledError:
             await asyncio.shield(self._given_up(call.name, state.id, "the client stopped waiting for the call"))
+            raise
+        except Exception:  # the server is away: the same call joins its request once it is back
+            self._begin_lease(call.name, state.id)
             raise
         if state.status == "pending":
             self._begin_lease(call.name, state.id)

@@ -44,6 +44,11 @@ class _Caller(NamedTuple):
     holding: Holding
     looked: float
 
+    async def close(self) -> None:
+        """End its leases and its connection."""
+        await self.holding.close()
+        await self.client.close()
+
 
 class _NotAdmitted(Exception):
     """Raised for a request of which it is not known that its token may ask."""
@@ -72,9 +77,14 @@ class Callers:
             return known
         try:
             made = await self._looked(token, known)
-        except _NotAdmitted:
-            await self._forget(key)
+        except _NotAdmitted as error:
+            if error.status != 503:  # calls that are held stay so while the server is away
+                await self._forget(key)
             raise
+        other = self._known.get(key)
+        if known is None and other is not None:  # two requests brought a new token at the same time
+            await made.close()
+            return other
         self._known[key] = made
         while len(self._known) > _MOST:
             await self._forget(next(iter(self._known)))
@@ -103,8 +113,7 @@ class Callers:
     async def _forget(self, key: bytes) -> None:
         known = self._known.pop(key, None)
         if known is not None:
-            await known.holding.close()
-            await known.client.close()
+            await known.close()
 
     def stop(self) -> None:
         """Answer held calls: each is to be repeated."""
