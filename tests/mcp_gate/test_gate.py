@@ -3,16 +3,19 @@
 from __future__ import annotations
 
 import asyncio
+import time
 from collections.abc import Awaitable, Callable, Iterator
+from pathlib import Path
 from typing import Any
 
 import pytest
 
 from keyturn import ExternalAgent
 from keyturn.client.client import AsyncClient
-from keyturn.core.errors import NotAllowed
+from keyturn.core.errors import NotAllowed, UserError
 from keyturn.directory.login import Login
 from keyturn.mcp_gate.holding import GatedCall, Holding, NotForwarded
+from keyturn.mcp_gate.records import GateRecords, OpenAsk
 from keyturn.policies.rules import Policy, allow, deny
 from tests.mcp_gate.shops import Shop, none_pending, pending_are, text_of
 from tests.server.programs import Port
@@ -212,6 +215,32 @@ async def test_calls_at_the_same_time_are_one_request_and_what_ran_is_answered(s
         await holding.report(approved, failed=False)
         [doubt] = await shop.there(shop.port.app.inbox.list())
         await shop.there(shop.port.app.inbox.resolve(doubt, "did_not_run", by="ada"))
+
+
+async def test_records_that_were_written_by_another_program_join_no_call_to_the_request_of_another(
+    shop: Shop, tmp_path: Path
+) -> None:
+    async with AsyncClient(shop.port.url, shop.token) as keyturn:
+
+        async def quiet(_number: int) -> None:
+            return None
+
+        tea = GatedCall("a 1", "shop", "buy", {"item": "tea"}, "Buy.", None)
+        gold = tea._replace(arguments={"item": "gold"})
+        records = GateRecords(tmp_path / "gate.json")
+        holding = Holding(keyturn.asks, 0.1, records)
+        with pytest.raises(NotForwarded, match="Pending"):
+            await holding.approved(tea, quiet, same(tea))
+        row = await shop.decided("approve")
+        for id in (row.run, "none"):
+            GateRecords(tmp_path / "gate.json").keep(gold.name, OpenAsk(id, time.time() + 60))
+            with pytest.raises(NotForwarded, match="Pending"):
+                await holding.approved(gold, quiet, same(gold))
+            await shop.decided("reject")
+        (tmp_path / "gate.json").write_text("{")
+        with pytest.raises(UserError, match="is damaged"):
+            GateRecords(tmp_path / "gate.json")
+        await holding.close()
 
 
 async def test_another_description_is_another_request(shop: Shop) -> None:
