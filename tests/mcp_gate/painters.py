@@ -63,3 +63,4 @@ async def gate_of(shop: Shop, done: list[str], era: str, *ungated: str) -> Async
         gate = McpGate(up, exchanges, Pins(GateRecords()), Holding(keyturn.asks, 30), ungated=ungated)
         await gate.begin()
         yield gate.server()
+        await gate.end()

@@ -74,6 +74,17 @@ async def test_a_state_answers_the_question_of_its_own_call_once(shop: Shop, era
         assert done == ["red"]
 
 
+async def test_a_gate_that_ends_while_its_client_has_a_question_leaves_the_call_in_doubt(shop: Shop) -> None:
+    done: list[str] = []
+    async with gate_of(shop, done, "auto") as server, Client(server, elicitation_callback=red) as client:
+        painting = asyncio.ensure_future(client.session.call_tool("paint", {}, allow_input_required=True))
+        await shop.decided("approve")
+        assert isinstance(await painting, types.InputRequiredResult)
+    row = await shop.pending()
+    assert (row.kind, done) == ("in_doubt", [])
+    await shop.there(shop.port.app.inbox.resolve(row, "did_not_run", by="ada"))
+
+
 async def test_a_server_that_asks_while_two_calls_are_at_work_is_declined() -> None:
     exchanges = Exchanges()
     at_work = [asyncio.Event() for _ in range(2)]

@@ -78,6 +78,13 @@ class Exchanges:
         self._at_work = set[ServerExchange]()
         self._suspended = dict[str, ServerExchange]()
 
+    async def end(self) -> None:
+        """Give up every call that is at work, and wait until that is reported."""
+        work = [exchange.work for exchange in self._at_work]
+        for each in work:
+            each.cancel()
+        await asyncio.gather(*work, return_exceptions=True)
+
     async def begun(
         self, context: Any, call: str, work: Callable[[ServerExchange], Coroutine[Any, Any, types.CallToolResult]]
     ) -> types.CallToolResult | types.InputRequiredResult:

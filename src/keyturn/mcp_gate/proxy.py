@@ -78,13 +78,15 @@ class McpGate:
         """Serve on stdin and stdout until the client hangs up."""
         server = self.server()
         options = server.create_initialization_options(NotificationOptions(tools_changed=True))
-        try:
-            async with stdio_server() as (read, write):
-                await server.run(read, write, options)
-        finally:
-            await self._tasks.end()
-            if self._holding is not None:
-                await self._holding.close()
+        async with stdio_server() as (read, write):
+            await server.run(read, write, options)
+
+    async def end(self) -> None:
+        """Give up what is at work: a call that was forwarded is in doubt."""
+        await self._tasks.end()
+        await self._exchanges.end()
+        if self._holding is not None:
+            await self._holding.close()
 
     @property
     def _server_name(self) -> str:

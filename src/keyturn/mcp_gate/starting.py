@@ -49,9 +49,12 @@ class GateSettings(NamedTuple):
         exchanges = Exchanges()
         async with Client(at, elicitation_callback=exchanges.elicited) as up:
             made = McpGate(up, exchanges, pins, holding, ungated=self.ungated, name=self.name)
-            for change in await made.begin():
-                tell(f"{change}: {_CHANGED}")
-            yield made
+            try:
+                for change in await made.begin():
+                    tell(f"{change}: {_CHANGED}")
+                yield made
+            finally:
+                await made.end()
 
 
 async def serve_stdio(at: Any, settings: GateSettings, token: str, tell: Callable[[str], None]) -> None:
@@ -67,20 +70,18 @@ async def serve_http(at: Any, settings: GateSettings, address: ListeningAddress,
     """Serve over streamable HTTP until the process is stopped."""
     callers = Callers(settings.server, settings.holding)
     with address.bound() as listening:
-        async with settings.gate(at, None, tell) as gate:
-            listening.listen()  # who reads the URL may connect
-            url = replace(address, port=listening.getsockname()[1]).url
-            tell(f"serving {url}{PATH}")
-            served = ListeningGate(gate, callers, address.known_hosts)
-            try:
-                await Running(served, address, grace=_GRACE, told=lambda: print(_ENDING, file=sys.stderr)).serve(
-                    [listening]
-                )
-            finally:
-                await callers.close()
+        try:
+            async with settings.gate(at, None, tell) as gate:
+                listening.listen()  # who reads the URL may connect
+                tell(f"serving {replace(address, port=listening.getsockname()[1]).url}{PATH}")
+                served = ListeningGate(gate, callers, address.known_hosts)
+                await Running(served, address, grace=_GRACE, told=_ending).serve([listening])
+        finally:
+            await callers.close()
 
 
-_ENDING = "shutting down; press Ctrl-C again to stop at once"
+def _ending() -> None:
+    print("shutting down; press Ctrl-C again to stop at once", file=sys.stderr)
 
 
 def listening_address(given: str, hosts: tuple[str, ...], *, secure: bool) -> ListeningAddress:
