@@ -31,11 +31,18 @@ class IndependentServer:
     paths: ClassVar[dict[str, str]]
     #: What starts it, below the folder of what is installed.
     program: ClassVar[str]
+    #: What only this server answers.
+    health: ClassVar[str]
 
     def __init__(self) -> None:
         program = INSTALLED / self.program
         if not program.exists():
             pytest.skip(NOT_THERE)
+        while not self._start(program):
+            pass
+
+    def _start(self, program: Path) -> bool:
+        """Start it on a free port; False where something else took the port first."""
         with socket.socket() as free:
             free.bind(("127.0.0.1", 0))
             port = free.getsockname()[1]
@@ -43,9 +50,11 @@ class IndependentServer:
         quiet = subprocess.DEVNULL
         self._process = subprocess.Popen(self.command(program, port), stdin=quiet, stdout=quiet, stderr=quiet)
         self._client = httpx2.Client(base_url=self.url, trust_env=False)
-        while not self._answers():
-            assert self._process.poll() is None, f"{self.program} did not start"
+        while self._process.poll() is None:
+            if self._answers():
+                return True
             time.sleep(0.05)
+        return False
 
     def command(self, program: Path, port: int) -> list[str]:
         """Return what is run."""
@@ -53,7 +62,7 @@ class IndependentServer:
 
     def _answers(self) -> bool:
         try:
-            return self._client.get("/").status_code > 0
+            return self._client.get(self.health).is_success
         except httpx2.TransportError:
             return False
 
@@ -77,6 +86,7 @@ class AimockServer(IndependentServer):
     """`@copilotkit/aimock`, told by fixtures."""
 
     program = "node_modules/.bin/llmock"
+    health = "/__aimock/health"
     paths: ClassVar = {"chat": "/v1", "responses": "/v1", "anthropic": "", "google": ""}
 
     def command(self, program: Path, port: int) -> list[str]:
@@ -90,11 +100,15 @@ class AimockServer(IndependentServer):
         A call of Gemini ends with STOP: aimock's FUNCTION_CALL is no finish reason of Google's own types, and a reply
         that ends for a reason that nobody knows is refused.
         """
-        self.post("/__aimock/reset")
         fixtures = [self._fixture(step, place) for place, step in enumerate(script)]
         for fixture in fixtures if api == "google" else ():
             if "toolCalls" in fixture["response"]:
                 fixture["response"]["finishReason"] = "stop"
+        self.fixtures(fixtures)
+
+    def fixtures(self, fixtures: list[Item]) -> None:
+        """Answer by these alone."""
+        self.post("/__aimock/reset")
         self.post("/__aimock/fixtures", {"fixtures": fixtures})
 
     def _fixture(self, step: ModelStep, place: int) -> Item:
@@ -128,6 +142,7 @@ class LlmockServer(IndependentServer):
     """`llmock`, told by scenarios."""
 
     program = "bin/llmock"
+    health = "/_llmock/scenario"
     paths: ClassVar = {"chat": "/v1", "responses": "/v1", "anthropic": "/anthropic", "google": "/gemini"}
 
     def command(self, program: Path, port: int) -> list[str]:

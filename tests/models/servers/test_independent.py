@@ -6,6 +6,7 @@ a mistake that a model and its server share is found by somebody who made neithe
 
 from __future__ import annotations
 
+import asyncio
 from typing import Any, ClassVar
 
 import anthropic
@@ -22,8 +23,14 @@ from keyturn.models.openai.chat import OpenAIChatCompletionsModel
 from keyturn.models.openai.responses import OpenAIResponsesModel
 from keyturn.models.scripted.items import function_call
 from keyturn.models.scripted.script import ModelStep
+from keyturn.realtime import (
+    OpenAIRealtimeWebSocketModel,
+    RealtimeModelListener,
+    RealtimeModelSendToolOutput,
+    RealtimeModelSendUserInput,
+)
 from keyturn.testing.suites.models import ModelSuite
-from tests.models.servers.independent import IndependentServer, LlmockServer
+from tests.models.servers.independent import AimockServer, IndependentServer, LlmockServer
 from tests.playing import approved, play
 
 MODELS: dict[str, Any] = {
@@ -231,3 +238,33 @@ async def test_a_provider_found_by_name_is_asked_as_it_wants_to_be(
     result = await play(agent, await approved(paused, agent, saved=True), streamed)
     await model.close()
     assert result.final_output == "Done."
+
+
+async def test_a_model_that_is_talked_to_calls_and_is_answered_over_aimock(aimock: AimockServer) -> None:
+    call = {"name": "pay", "arguments": '{"to":"ann"}', "id": "c1"}
+    aimock.fixtures(
+        [
+            {"match": {"hasToolResult": False}, "response": {"toolCalls": [call]}},
+            {"match": {"hasToolResult": True}, "response": {"content": "I paid Ann."}},
+        ]
+    )
+    model, said, over = OpenAIRealtimeWebSocketModel(), list[str](), asyncio.Event()
+
+    class Answers(RealtimeModelListener):
+        async def on_event(self, event: Any) -> None:
+            if event.type == "function_call":
+                await model.send_event(RealtimeModelSendToolOutput(event, "paid ann", start_response=True))
+            if event.type == "output_text_delta":
+                said.append(event.delta)
+            if event.type == "error":
+                over.set()
+            if event.type == "turn_ended" and said:
+                over.set()
+
+    model.add_listener(Answers())
+    url = aimock.url.replace("http", "ws", 1) + "/v1/realtime?model=gpt-realtime"
+    await model.connect({"url": url, "api_key": "any", "initial_model_settings": {"modalities": ["text"]}})
+    await model.send_event(RealtimeModelSendUserInput("Pay Ann."))
+    await over.wait()
+    await model.close()
+    assert "".join(said) == "I paid Ann."
