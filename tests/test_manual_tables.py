@@ -52,6 +52,7 @@ INSIDE = {
     "BadGlob", "BatchFailed", "Broken", "CallRefused", "CannotTell", "Lost", "LostRace", "NotWritten", "OutcomeUnknown",
     "SearchFailed", "TooNarrow", "Unclear", "Unfit", "Unreached", "Unreadable", "Unsent", "Malformed", "Misplaced",
     "NoRoom", "BadBody", "Barred", "Elsewhere", "Refusal", "TooLong", "TooMany", "TooManyStreams", "TooSlow",
+    "TooManyOpen", "AapRefused",
     "AtWork", "TooManyAtOnce", "FormRefused", "NotSent", "Occupied", "MovedMeanwhile", "NotAccepted", "WrongField",
 }  # fmt: skip
 

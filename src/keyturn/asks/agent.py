@@ -58,6 +58,7 @@ class ExternalTool(Tool):
         made.risk = ask.risk
         made.secrets = ask.secrets
         made.editable = ask.editable
+        made.final = not ask.ask_again
         made._source = source_of(ask.context)
         return made
 

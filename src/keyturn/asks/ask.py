@@ -38,7 +38,8 @@ class Ask(msgspec.Struct, frozen=True, omit_defaults=True, kw_only=True, forbid_
     tool. `reasoning` is what the caller's model wrote, `context` where the request comes from: framework, host, folder.
 
     `terms` are the caller's wishes. A policy may add to them and takes nothing away; terms that state times alone apply
-    where people are asked.
+    where people are asked. An approval that is not claimed in time asks again, or with `ask_again=False` ends the
+    request.
 
     `delivers` names requests of the same account that are decided and that nothing runs for: rejections, answers. A
     call of `resume` passes them on to the program that waits for them, and requires no approval of its own, so that of
@@ -61,6 +62,7 @@ class Ask(msgspec.Struct, frozen=True, omit_defaults=True, kw_only=True, forbid_
     secrets: tuple[str, ...] = ()
     editable: bool = True
     delivers: tuple[str, ...] = ()
+    ask_again: bool = True
 
     def __post_init__(self) -> None:
         for name in ("key", "tool", "server", "description", "reasoning"):

@@ -31,9 +31,11 @@ from ..engine.driving.writer import write_to
 from ..engine.effects.claiming import Claiming
 from ..engine.execution import Execution
 from ..engine.run.log_cache import log_in
+from ..engine.states.named_start import NamedStart
 from ..journal.base import Claim, Store
 from .agent import ExternalAgent
 from .ask import Ask, AskedBy, AskState, Outcome
+from .history import AskHistory, history_of
 from .standing import CALL, NOTHING, asked_by, state_of
 
 #: How long a claim lasts that says nothing else, and at most.
@@ -82,10 +84,38 @@ class AskService:
             state = await self.get(delivered, account=account)
             if not state.ended:
                 raise Conflict(f"request {delivered} cannot be delivered: it is {_said(state)}")
-        once = f"ask {account} {plain_text(ask.key, 'key')}"
+        once = self._once(account, ask.key)
         given = AskedBy(ask, account).input()
         run = await self._host.start(self._agent(agent), given, requester=requester, once=once)
         return await self.get(run.id, account=account)
+
+    @staticmethod
+    def _once(account: str, key: str) -> str:
+        return f"ask {account} {plain_text(key, 'key')}"
+
+    async def find(self, key: str, *, account: str = "") -> AskHistory | None:
+        """Return what became of the request with this key; None where there is none."""
+        try:
+            return await self.history(NamedStart(self._once(account, key), None).run, account=account)
+        except RunMissing:
+            return None
+
+    async def history(self, id: str, *, account: str = "") -> AskHistory:
+        """Return what became of a request, by its first outcome: a caller that was given it keeps to it."""
+        log = await self._log(id, account)
+        return history_of(log, state_of(log).request)
+
+    async def screened(self, id: str, seconds: float, *, account: str = "") -> AskHistory:
+        """Return a request once people are asked, or it is decided, or the time is up."""
+        with contextlib.suppress(TimeoutError):
+            async with asyncio.timeout(seconds):
+                await self._written(id, lambda: self._is_screened(id, account))
+        return await self.history(id, account=account)
+
+    async def _is_screened(self, id: str, account: str) -> bool:
+        run = (await self._log(id, account)).run
+        call = run.calls.get(CALL)
+        return run.status in OVER or (call is not None and call.state != "proposed" and not call.recheck)
 
     def _agent(self, name: str | None) -> str:
         known = [each for each, agent in self._host.agents.items() if isinstance(agent, ExternalAgent)]
@@ -135,9 +165,17 @@ class AskService:
 
     async def _changed(self, id: str, account: str, before: AskState) -> None:
         """Wait until a request is not pending any more, or is so for another time."""
+
+        async def moved() -> bool:
+            return not is_as_before(before, await self.get(id, account=account))
+
+        await self._written(id, moved)
+
+    async def _written(self, id: str, what: Callable[[], Awaitable[bool]]) -> None:
+        """Wait until a request's log says something."""
         head = await self._journal.head(id)
         async with contextlib.aclosing(self._journal.watch(id, head)) as lines:
-            while is_as_before(before, await self.get(id, account=account)):
+            while not await what():
                 await anext(lines)
 
     async def claim(
@@ -220,15 +258,17 @@ class AskService:
             return await self.report(id, name, outcome, result, account=account)  # it was cancelled, or is recorded
         return state_of(log)
 
-    async def withdraw(self, id: str, *, account: str = "", by: Decider | None = None, why: str = "") -> AskState:
-        """Withdraw a request that was not claimed; it is asked of no one from then on."""
+    async def withdraw(
+        self, id: str, *, account: str = "", by: Decider | None = None, why: str = "", pending: bool = False
+    ) -> AskState:
+        """Withdraw a request that was not claimed, or with `pending` only while it is pending; no one is asked then."""
         while True:
             log = await self._log(id, account)
-            state = state_of(log)
+            state = await self._standing(log)
             if state.status == "withdrawn":
                 return state
             call = log.run.calls.get(CALL)
-            if state.status not in ("pending", "approved"):
+            if state.status != "pending" and (pending or state.status != "approved"):
                 raise Conflict(f"this request cannot be withdrawn: it is {_said(state)}")
             with contextlib.suppress(Outdated):  # it was decided or claimed meanwhile: look again
                 await write_to(self._journal, log, *([] if call is None else [still(call)]), cm.Cancel(by, why))

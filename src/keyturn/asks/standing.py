@@ -86,6 +86,8 @@ def _status(log: Log, ended: _Ended) -> Status:
         return "pending" if call.recheck or stale(run, call) else "approved"
     if state in ("proposed", "asked"):
         return "withdrawn" if run.status in OVER else "pending"
+    if state == "denied" and call.by == "clock":
+        return "expired"  # it was approved, and not claimed in time
     return _ENDS[state]
 
 

@@ -42,7 +42,8 @@ class Proposal(msgspec.Struct, frozen=True, omit_defaults=True, forbid_unknown_f
     `secrets` which arguments are shown to nobody, `key` keys the digests of a call with secrets (those of earlier
     versions have none), `fixed` that nobody may edit the arguments, `elsewhere` that nobody may answer in the tool's
     place, `by_provider` that the provider runs it while it answers the next question to the model and `claimed` that a
-    caller outside carries it out, once it has claimed it. `server` names what offers the tool, where that offers
+    caller outside carries it out, once it has claimed it, `final` that an approval which is not executed in time ends
+    the call, where it would ask again otherwise. `server` names what offers the tool, where that offers
     several and others may have one of its name. `edited` says that `args` is what a person made of the call before its
     tool changed. `preview` is what people are shown where that is not the arguments.
     """
@@ -69,6 +70,7 @@ class Proposal(msgspec.Struct, frozen=True, omit_defaults=True, forbid_unknown_f
     by_provider: bool = False
     server: str = ""
     claimed: bool = False
+    final: bool = False
 
 
 class Watch(msgspec.Struct, frozen=True, omit_defaults=True, forbid_unknown_fields=True, gc=False):

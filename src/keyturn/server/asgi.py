@@ -16,6 +16,7 @@ from starlette.types import ASGIApp, Receive, Scope, Send
 
 from ..application.app import App
 from ..core.errors import KeyturnError
+from .aap.routes import aap_of
 from .api.refusing import answer_http
 from .api.v1 import api_of
 from .contained import ContainedRequests
@@ -27,6 +28,7 @@ from .identity.sign_in import SignIn, too_many, too_much
 from .limiter import Limiter
 from .limits import Limits, TooMany
 from .live import Live
+from .open_asks import OpenAsks
 from .places import StreamPlaces
 from .reading_logs import LogReaders
 from .scim.routes import scim_of
@@ -84,11 +86,13 @@ def face(app: App, settings: ServerSettings) -> FastAPI:
     api.state.settings = settings
     api.state.live = live
     api.state.limits = Limits()
+    api.state.open_asks = OpenAsks(app, settings.open_asks)
     api.state.places, api.state.turns = StreamPlaces(), ServedTurns()
     api.state.sign_in = SignIn(app, settings, api.state.limits, _drawn)
     api.state.readers = LogReaders()
     api.mount("/v1", api_of(api.state))
     api.mount("/scim/v2", scim_of(api.state))
+    api.mount("/aap", aap_of(api.state))
     api.include_router(entering.router)
     api.include_router(pages.router)
     api.add_exception_handler(TooMany, too_many)

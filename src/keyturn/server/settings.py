@@ -129,6 +129,8 @@ class ServerSettings:
     reach it by https, so that cookies are kept to it. `session` is how long a login lasts, from ten minutes to a month.
     A request has at most `body_limit` bytes, and they come within `body_seconds`.
 
+    `open_asks` is how many requests of external callers one account has open at the same time.
+
     `title` is what the inbox is called on the pages where people sign in; without one it is the host's name.
 
     `identity` uses the sign-in of the app that this server is mounted in: a callable that takes the request and returns
@@ -153,6 +155,7 @@ class ServerSettings:
     session: str | float = "12h"
     body_limit: int = 1 << 20
     body_seconds: float = 30.0
+    open_asks: int = 1_000
     development: bool = False
     passwords: bool = True
     oidc: OidcSettings | None = None
@@ -168,6 +171,8 @@ class ServerSettings:
             raise UserError("hosts= names the hosts by which the server is reached; a page of any other could use it")
         if not _SHORTEST_MS <= milliseconds(self.session) <= _LONGEST_MS:
             raise UserError("session= is how long a login lasts, from ten minutes to a month (30 days)")
+        if self.open_asks < 1:
+            raise UserError("open_asks= is how many requests an account has open: 1 or more")
         if self.undo is not None and not 0 < milliseconds(self.undo) <= UNDO_MS:
             raise UserError("undo= is for how long an approval can be undone, at most '60s'; None for not at all")
         named = isinstance(self.identity, str) and _HEADER.fullmatch(self.identity)

@@ -285,6 +285,7 @@ class Tool(Constructed, abc.ABC):
     # Makes the item of the next question by which the provider runs a call; None where it runs here.
     go_ahead: ClassVar[Callable[[Mapping[str, Any]], Item] | None] = None
     claimed: ClassVar[bool] = False  # a caller outside carries out its calls, each once it has claimed it
+    final: bool = False  # an approval that is not executed in time ends the call, and it does not ask again
     editable: bool = True  # a person may change the arguments
     keeps_context: bool = False  # its calls change the run's context, which is recorded with their results
     hosted: bool = False  # the provider runs the calls, so that a reply may hold results

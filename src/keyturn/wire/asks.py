@@ -33,6 +33,7 @@ class AskFor(Said, frozen=True, kw_only=True, omit_defaults=True):
     secrets: _Names = ()
     editable: bool = True
     delivers: _Names = ()
+    ask_again: bool = True
     requester: Id | None = None
     agent: Id | None = None
 

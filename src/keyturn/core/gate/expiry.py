@@ -8,12 +8,13 @@ from __future__ import annotations
 
 from .. import commands as cm
 from .. import events as ev
+from ..policy import Verdict
 from ..records import BY_GRANT
 from ..run import Call, Run, allowed_by, call_digest, ran_out, stated_terms
 from ..states import OVER
 from .claiming import lapsed
 from .opening import Events
-from .verdicts import void
+from .verdicts import screened, void
 
 _STALE = "the approval was not executed in time and has expired"
 
@@ -29,7 +30,16 @@ def tick(run: Run, _c: cm.Tick) -> Events:
     yield from lapsed(run)
     for call in list(run.groups["run"].values()):
         if stale(run, call):
-            yield from void(run, call, _STALE, stated_terms(call))
+            yield from _unused(run, call)
+
+
+def _unused(run: Run, call: Call) -> Events:
+    """Yield what becomes of a call whose approval was not executed in time: it asks again, or it is over."""
+    if not call.proposal.final or call.acted:
+        yield from void(run, call, _STALE, stated_terms(call))
+        return
+    yield ev.CallVoided(call.id, call.proposal, _STALE)
+    yield from screened(run, call, Verdict("deny", by="clock"))
 
 
 def _waited(run: Run, call: Call) -> Events:
@@ -55,14 +65,20 @@ def stale(run: Run, call: Call) -> bool:
 
 def stale_at(call: Call) -> int | None:
     """Return until when an approval may be executed; None where it has no such time."""
-    limit = call.terms.lasts_ms if call.terms is not None else None
+    terms = call.proposal.terms if call.terms is None and call.proposal.final else call.terms
+    limit = terms.lasts_ms if terms is not None else None
     approved = approved_at(call)
     return None if limit is None or approved is None else approved + limit
 
 
 def approved_at(call: Call) -> int | None:
-    """Return when a call was approved, by a person or by a standing decision; None where a policy let it run."""
+    """Return when a call was approved, by a person or by a standing decision; None where a policy let it run.
+
+    What a policy let run has a time where an approval that is not executed ends the call.
+    """
     decision = allowed_by(call)
     if decision is not None:
         return decision.at
-    return call.let.at if call.let is not None and call.by.startswith(BY_GRANT) else None
+    if call.let is not None and call.by.startswith(BY_GRANT):
+        return call.let.at
+    return call.asked_at if call.proposal.final and call.state == "allowed" else None

@@ -111,6 +111,8 @@ def facts_of(tool: Tool) -> dict[str, Any]:
         facts["server"] = tool.name
     if tool.claimed:
         facts["claimed"] = True
+    if tool.final:
+        facts["final"] = True
     return facts
 
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import time
 from typing import Annotated, Any
 
 from ...asks.ask import AskState
@@ -13,7 +12,7 @@ from ...wire import bodies
 from .paging import IdPath
 from .routes import ApiContext, Call, Routes, answer, taken
 from .runs import decider_of
-from .waiting import Wait, changes_within
+from .waiting import Wait, settled
 
 routes = Routes("asks")
 
@@ -28,32 +27,28 @@ async def ask(here: ApiContext, body: Annotated[sent.AskFor, taken(sent.AskFor)]
     requester = body.requester or visitor.id
     if requester != visitor.id and visitor.person.kind != "machine":
         raise NotAllowed("a person asks for themselves; a service account says for whom it asks")
-    asks = here.app.asks
-    return answer(await asks.ask(body.ask, account=visitor.id, requester=requester, agent=body.agent))
+    asks, quota = here.app.asks, here.request.app.state.open_asks
+    known = await asks.find(body.key, account=visitor.id)
+    if known is None:
+        await quota.check(visitor.id)
+    state = await asks.ask(body.ask, account=visitor.id, requester=requester, agent=body.agent)
+    if known is None:
+        quota.opened(visitor.id, state.id)
+    return answer(state)
 
 
 @routes.add("GET", "/asks/{ask}", scope="ask", gives=AskState, errors=(404,))
 async def get_ask(here: ApiContext, ask: IdPath, wait: Wait = 0) -> Any:
     """Return how a request stands; with `wait`, once it is not pending any more, or so many seconds have passed."""
-    state, ends = await _state(here, ask), time.monotonic() + wait
-    while state.status == "pending" and (left := ends - time.monotonic()) > 0:
-        before = state
-        async for _ in changes_within(here, min(left, await here.app.asks.undo_left(before))):
-            if not is_as_before(before, state := await _anew(here, ask)):
-                break
-        else:
-            state = await _anew(here, ask)
-    return answer(state)
+    asks = here.app.asks
 
+    async def look(now: Call) -> AskState:
+        return await asks.get(ask, account=now.visitor.id)
 
-async def _anew(here: Call, ask: str) -> AskState:
-    """Look again, as whoever asks is known now."""
-    async with here.look():
-        return await _state(await here.anew(), ask)
+    async def left(state: AskState) -> float | None:
+        return await asks.undo_left(state) if state.status == "pending" else None
 
-
-async def _state(here: Call, ask: str) -> AskState:
-    return await here.app.asks.get(ask, account=here.visitor.id)
+    return answer(await settled(here, wait, look, left, lambda before, now: not is_as_before(before, now)))
 
 
 @routes.add("POST", "/asks/{ask}/claim", scope="ask", takes=sent.ClaimAsk, gives=AskState, errors=(404, 409))

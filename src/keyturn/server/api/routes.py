@@ -109,7 +109,7 @@ class Call(NamedTuple):
 
     async def anew(self) -> Call:
         """Return the same with who asks as they are now, or refuse whoever is let in no more."""
-        return await _admit(self.request, self.scopes)
+        return await admit_call(self.request, self.scopes)
 
 
 async def _call(request: Request) -> Call:
@@ -185,12 +185,13 @@ def _extra(takes: type | None, scopes: tuple[str, ...]) -> dict[str, Any]:
 
 def _admitted(scopes: tuple[str, ...]) -> Callable[[Request], Any]:
     async def admit(request: Request) -> None:
-        request.state.call = await _admit(request, scopes)
+        request.state.call = await admit_call(request, scopes)
 
     return admit
 
 
-async def _admit(request: Request, scopes: tuple[str, ...]) -> Call:
+async def admit_call(request: Request, scopes: tuple[str, ...]) -> Call:
+    """Return what a route works with, or refuse whoever has no token for one of these scopes."""
     state = request.app.state
     visitor = await visitor_of(state.app, request)
     if visitor is None:

@@ -34,7 +34,7 @@ def api_of(shared: object) -> ASGIApp:
         telemetry={"tracing": False, "metrics": False, "logs": False},
     )
     api.add_middleware(ContainedRequests)
-    for name in ("app", "settings", "live", "limits", "turns", "readers"):
+    for name in ("app", "settings", "live", "limits", "turns", "readers", "open_asks"):
         setattr(api.state, name, getattr(shared, name))
     api.state.answers = Answers()
     api.state.places = StreamPlaces()

@@ -4,13 +4,15 @@ from __future__ import annotations
 
 import contextlib
 import time
-from collections.abc import AsyncGenerator
-from typing import Annotated
+from collections.abc import AsyncGenerator, Awaitable, Callable
+from typing import Annotated, TypeVar
 
 from fastapi import Query
 
 from ..turns import leave_turn
 from .routes import Call
+
+T = TypeVar("T")
 
 _LONGEST = 60
 _LOOK = 1.0
@@ -34,3 +36,31 @@ async def changes_within(here: Call, wait: float) -> AsyncGenerator[None]:
                 yield
             if time.monotonic() >= ends or await here.request.is_disconnected():
                 return
+
+
+async def settled(
+    here: Call,
+    wait: float,
+    look: Callable[[Call], Awaitable[T]],
+    left: Callable[[T], Awaitable[float | None]],
+    moved: Callable[[T, T], bool],
+) -> T:
+    """Look until nothing is left to wait for, or for so long; return what was seen last.
+
+    `left` is after how many seconds time alone changes what was seen, and None once that is settled; `moved` says
+    whether something else did. Whoever asks is known anew at each look.
+    """
+
+    async def anew() -> T:
+        async with here.look():
+            return await look(await here.anew())
+
+    seen, ends = await look(here), time.monotonic() + wait
+    while (again := await left(seen)) is not None and (rest := ends - time.monotonic()) > 0:
+        before = seen
+        async for _ in changes_within(here, min(rest, again)):
+            if moved(before, seen := await anew()):
+                break
+        else:
+            seen = await anew()
+    return seen
