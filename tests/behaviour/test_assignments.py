@@ -233,7 +233,7 @@ async def one_filter(_context: Any, _tool: Any) -> bool:
 
 VALUES: dict[str, Any] = {
     "agent": Agent("other"), "agent_name": "other", "agents": {}, "after_siblings": True, "announced": False,
-    "answerable": False, "asks_within_calls": True, "blocking": True, "approval": Approval(expires="4h"),
+    "answerable": False, "final": True, "asks_within_calls": True, "blocking": True, "approval": Approval(expires="4h"),
     "cache_tools_list": True,
     "check": echo,
     "call_model_input_filter": echo, "channels": [], "client_session_timeout_seconds": 9.0, "computer": screen(),

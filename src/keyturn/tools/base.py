@@ -234,7 +234,9 @@ TOOL_RULES: dict[str, Rule] = {
     "check": CALLBACK,
     "risk": must(lambda value: isinstance(value, str | None), "a string or None"),
     "secrets": must(lambda value: isinstance(value, tuple), "a tuple of names of parameters"),
-    **dict.fromkeys(("idempotent", "read_only", "after_siblings", "announced", "answerable", "editable"), FLAG),
+    **dict.fromkeys(
+        ("idempotent", "read_only", "after_siblings", "announced", "answerable", "editable", "final"), FLAG
+    ),
     **dict.fromkeys(("keeps_context", "hosted"), FLAG),
     "nested": _nested,
 }

@@ -97,7 +97,7 @@ HOSTED_MCP_RULES: dict[str, Rule] = {
     "server_label": refused(_LABEL),
     "on_approval": refused("on_approval_request is what decides requests in line"),
     **dict.fromkeys(("tool_output_guardrails", "check", "idempotent", "read_only"), refused(_PROVIDER)),
-    **dict.fromkeys(("announced", "answerable", "editable"), refused(_PROVIDER)),
+    **dict.fromkeys(("announced", "answerable", "editable", "final"), refused(_PROVIDER)),
 }
 
 

@@ -60,6 +60,13 @@ DOORS = (
         'from keyturn.langgraph import Mirror\nawait Mirror(graph, "{server}", token="{token}").serve()',
     ),
     ConnectLines(
+        "OpenAI Agents SDK, Pydantic AI, LangGraph, ADK, CrewAI, Claude Agent SDK",
+        "Every tool call of the agent waits for approval, by the Agent Approval Protocol: pip install "
+        "agentapprovalprotocol. The lines are for the OpenAI Agents SDK; the manual has those of the others.",
+        "from agentapprovalprotocol.openai_agents import Approvals\n"
+        'Approvals("{server}/aap", "{token}").protect(agent)',
+    ),
+    ConnectLines(
         "HTTP",
         "Request approval. Once it is given, claim the call (/v1/asks/ID/claim), run it, report (.../outcome).",
         "curl {server}/v1/asks --oauth2-bearer {token} "
