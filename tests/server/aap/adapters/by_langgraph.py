@@ -5,7 +5,6 @@ from __future__ import annotations
 import asyncio
 import json
 import sys
-from pathlib import Path
 from typing import Any
 
 from agentapprovalprotocol import AsyncClient
@@ -17,7 +16,7 @@ from langchain_core.outputs import ChatGeneration, ChatResult
 from langgraph.checkpoint.memory import InMemorySaver
 from langgraph.types import Command
 
-URL, TOKEN, GO = sys.argv[1:4]
+URL, TOKEN = sys.argv[1:3]
 RAN: list[str] = []
 
 
@@ -71,8 +70,8 @@ async def pauses() -> dict[str, Any]:
     fresh = agent("async-1", saver=saver, mode="async")
     forged = await fresh.ainvoke(Command(resume={"approved": True}), thread)
     after_forged = [*RAN]
-    Path(GO).touch()
     client = AsyncClient(URL, TOKEN)
+    await client.create({"tool": "pay", "arguments": {"order": "go-1"}, "timeout": "10m"}, "go")
     while (await client.get(pause.value["aap_request_id"], wait=5)).status == "pending":
         pass
     wakes = [fresh.ainvoke(Command(resume={"woken": number}), thread) for number in range(3)]

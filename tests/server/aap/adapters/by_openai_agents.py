@@ -5,7 +5,6 @@ from __future__ import annotations
 import asyncio
 import json
 import sys
-from pathlib import Path
 from typing import Any
 
 from agentapprovalprotocol import AsyncClient
@@ -14,7 +13,7 @@ from agentapprovalprotocol.receiver import Receiver
 from agents import Agent, Model, ModelResponse, Runner, RunState, Usage, function_tool, set_tracing_disabled
 from openai.types.responses import ResponseFunctionToolCall, ResponseOutputMessage, ResponseOutputText
 
-URL, TOKEN, GO = sys.argv[1:4]
+URL, TOKEN = sys.argv[1:3]
 RAN: list[str] = []
 STATES: dict[str, str] = {}
 set_tracing_disabled(True)
@@ -85,7 +84,7 @@ async def pauses() -> dict[str, Any]:
     fresh = again.protect(agent("async-1"))
     client = AsyncClient(URL, TOKEN)
     receiver = Receiver(secret=None, client=client, resumers={"openai-agents": again.resumer(fresh)})
-    Path(GO).touch()
+    await client.create({"tool": "pay", "arguments": {"order": "go-1"}, "timeout": "10m"}, "go")
     request = await _decided(client, approvals, item)
     await asyncio.gather(receiver.wake(request), receiver.wake(request))
     await receiver.wake(request)

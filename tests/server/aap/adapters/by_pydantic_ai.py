@@ -5,7 +5,6 @@ from __future__ import annotations
 import asyncio
 import json
 import sys
-from pathlib import Path
 from typing import Any
 
 from agentapprovalprotocol import AsyncClient
@@ -14,7 +13,7 @@ from pydantic_ai import Agent, DeferredToolRequests, DeferredToolResults
 from pydantic_ai.messages import ModelMessage, ModelResponse, TextPart, ToolCallPart, ToolReturnPart
 from pydantic_ai.models.function import FunctionModel
 
-URL, TOKEN, GO = sys.argv[1:4]
+URL, TOKEN = sys.argv[1:3]
 RAN: list[str] = []
 
 
@@ -69,8 +68,8 @@ async def pauses() -> dict[str, Any]:
 
     forged = await resume()
     after_forged = [*RAN]
-    Path(GO).touch()
     client = AsyncClient(URL, TOKEN)
+    await client.create({"tool": "pay", "arguments": {"order": "go-1"}, "timeout": "10m"}, "go")
     while (await client.get(request, wait=5)).status == "pending":
         pass
     await asyncio.gather(resume(), resume())
