@@ -186,6 +186,7 @@ coding-agents: ## The coding agents that the hooks are tried with, from npm: the
 model-servers: ## Servers of model APIs that others wrote, from npm and PyPI: then pytest tests/models/servers asks them
 	@{ $(call MAKE_VENV,$(VENV)/servers); } && { $(call INSTALL,$(VENV)/servers,-r requirements/model-servers.txt); }
 	@cp tests/models/servers/package.json $(VENV)/servers/ && cd $(VENV)/servers && npm install --no-audit --no-fund --no-package-lock --silent
+
 aap-adapters: ## The frameworks whose AAP adapters are tried, in an environment of their own: then pytest -m trial tests/server/aap runs them
 	$(call quietly,$(VENV)/aap,Installing the frameworks into $(VENV)/aap ...,{ $(call MAKE_VENV,$(VENV)/aap); } && { $(call INSTALL,$(VENV)/aap,-r requirements/aap.txt); })
 

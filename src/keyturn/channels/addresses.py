@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import ipaddress
 import re
+from collections.abc import Sequence
 from ipaddress import IPv4Address, IPv6Address
 from typing import NamedTuple
 from urllib.parse import urlsplit
@@ -87,8 +88,8 @@ def target_of(url: str, *, loopback: bool = False) -> Target:
     return Target(secure, host, port or (443 if secure else 80), path)
 
 
-def check_addresses(target: Target, found: list[str], *, loopback: bool = False) -> None:
-    """Raise `ChannelRefused` unless every address of a host may be sent to.
+def check_addresses(target: Target, found: list[str], *, loopback: bool = False, allow: Sequence[str] = ()) -> None:
+    """Raise `ChannelRefused` unless every address of a host may be sent to; `allow` are private networks that may.
 
     >>> check_addresses(target_of("https://x.example/"), ["192.0.2.7"])
     Traceback (most recent call last):
@@ -97,7 +98,7 @@ def check_addresses(target: Target, found: list[str], *, loopback: bool = False)
     """
     for text in found:
         local = _loopback(text)
-        if target.secure and not local and is_public(text):
+        if target.secure and not local and (is_public(text) or _is_within(text, allow)):
             continue
         if not (loopback and local):
             raise ChannelRefused("the host of this address is not on the public internet; nothing was sent")
@@ -116,6 +117,13 @@ def is_public(text: str) -> bool:
     except ValueError:
         return False
     return all(_is_public(each) for each in (_held(address) or [address]))
+
+
+def _is_within(text: str, networks: Sequence[str]) -> bool:
+    if not _is_address(text):
+        return False
+    address = ipaddress.ip_address(text)
+    return any(address in ipaddress.ip_network(network) for network in networks)
 
 
 def _is_public(address: IPv4Address | IPv6Address) -> bool:

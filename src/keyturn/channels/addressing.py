@@ -16,7 +16,7 @@ from ..core.request import Request
 from ..journal.base import Store
 from ..journal.rows import Delivery, DeliveryQuery, Dispatch, Notice, Query, RequestRow
 from ..support.user_code import class_name
-from .base import CLAIMED, TOPICS, Recipient
+from .base import CLAIMED, RESOLVED, TOPICS, Recipient
 from .plan import ChannelPlan
 
 log = logging.getLogger("keyturn.channels")
@@ -24,8 +24,10 @@ log = logging.getLogger("keyturn.channels")
 #: Under this channel's name stands what was not addressed yet.
 NOBODY = ""
 LOOKED = "request.looked"
-_TOPICS = frozenset({*TOPICS, CLAIMED})
-_ABOUT_REQUESTS = _TOPICS - {"grant.revoked"}
+_TOPICS = frozenset({*TOPICS, CLAIMED, RESOLVED})
+#: What is about no request that people see.
+OTHERS = frozenset({"grant.revoked", RESOLVED})
+_ABOUT_REQUESTS = _TOPICS - OTHERS
 # What is no news any more once the request is over.
 CALLS_FOR_DECISION = frozenset({"request.created", "request.expiring", "request.escalated", CLAIMED})
 _PAGE = 200
@@ -74,8 +76,8 @@ class Addressing:
             request = row.request
         elif self._stale(notice, now):
             return []
-        who = await self._plan.who(request)
-        return [_to(notice, each, now) for each in who.values() if self._plan.hears(each, notice.topic)]
+        who = await self._plan.who_hears(self._store, notice, request)
+        return [_to(notice, each, now) for each in who.values()]
 
     async def row_of(self, notice: Delivery) -> RequestRow | None:
         """Return the row of the request that a notice is about; None where it was erased or altered."""
@@ -118,7 +120,7 @@ def _to(notice: Delivery, who: Recipient, now: int) -> Delivery:
     """
     waits = notice.topic != "request.expiring"
     delay = int(who.after * 1_000) if waits and notice.topic in CALLS_FOR_DECISION else 0
-    due = now + delay
+    due = max(now + delay, int(notice.about.get("since", 0)))
     if who.digest and waits:
         window = max(int(who.digest * 1_000), 1)
         due = max(due, math.ceil((now + 1) / window) * window)

@@ -34,6 +34,8 @@ TOPICS = (
 )
 #: That an approver claimed a request is heard by channels that say so, whatever a recipient chose: it is about them.
 CLAIMED = "request.claimed"
+#: That the request of an external caller is decided is heard by that caller alone, over a channel that reaches it.
+RESOLVED = "ask.resolved"
 
 _LONGEST_S = 366 * 86_400
 _LAST_MS = 253_402_300_799_999
@@ -216,6 +218,10 @@ class Channel(abc.ABC):
     @abc.abstractmethod
     async def send(self, message: Message) -> None:
         """Send a message; raise `ChannelRefused` if it will never be taken, any other error to be asked again."""
+
+    async def callers(self, store: Any, run: str, at: int) -> Sequence[Recipient]:
+        """Return which external callers hear that their request, a run of this store, was decided at that time."""
+        return ()
 
     async def close(self) -> None:
         """Give back what the channel holds, as its app stops; an app that is opened again sends by it again."""

@@ -61,9 +61,13 @@ def _trusted() -> ssl.SSLContext:
 
 @dataclass(frozen=True)
 class Poster:
-    """Posts to addresses on the public internet; with `loopback` to this machine as well, over plain http too."""
+    """Posts to addresses on the public internet; with `loopback` to this machine as well, over plain http too.
+
+    `allow` are private networks, such as "10.0.0.0/8", to whose addresses it posts as well.
+    """
 
     loopback: bool = False
+    allow: tuple[str, ...] = ()
     seconds: float = 10.0
     resolver: Resolver = field(default_factory=own_resolver)
     tls: ssl.SSLContext = field(default_factory=_trusted)
@@ -76,7 +80,7 @@ class Poster:
             found = await self.resolver(target.host, target.port)
             if not found:
                 raise NotTaken("the host has no address")
-            check_addresses(target, found, loopback=self.loopback)
+            check_addresses(target, found, loopback=self.loopback, allow=self.allow)
             status, fields = await self._exchange(target, found, head + body)
         _judge(status, fields)
 

@@ -22,7 +22,7 @@ from ..core.errors import Conflict, StorageError, UserError
 from ..journal.base import Claim, Store
 from ..journal.rows import Delivery, DeliveryQuery, Dispatch
 from ..support.user_code import RaisedByUser, answer_of, class_name, contained
-from .addressing import CALLS_FOR_DECISION, Addressing
+from .addressing import CALLS_FOR_DECISION, OTHERS, Addressing
 from .base import Channel, ChannelBusy, ChannelRefused, Recipient
 from .messages import NoticedRequest, message_of
 from .plan import ChannelPlan
@@ -253,7 +253,7 @@ class Lane:
         """Return a delivery with its request as it is now; None where it is no news any more."""
         found = await self._desk.addressing.row_of(row)
         if found is None:
-            return NoticedRequest(row) if row.topic == "grant.revoked" else None
+            return NoticedRequest(row) if row.topic in OTHERS else None
         asks = found.request.revision
         over = found.state != "open" or row.about.get("revision", asks) != asks  # which has a notice of its own
         drops = over and row.topic in CALLS_FOR_DECISION and not self._channel.every_event
@@ -283,8 +283,8 @@ class Lane:
 
     async def _recipient(self, row: Delivery, noticed: NoticedRequest) -> Recipient | None:
         """Return the recipient of a delivery as they are now; None where they are not to hear of it any more."""
-        who = (await self._desk.plan.who(noticed.request)).get((row.channel, row.person))
-        return who if who is not None and self._desk.plan.hears(who, row.topic) else None
+        who = await self._desk.plan.who_hears(self._desk.store, row, noticed.request)
+        return who.get((row.channel, row.person))
 
     async def _instead(self, row: Delivery, noticed: NoticedRequest, now: int) -> list[Delivery]:
         """Return the deliveries to those who hear of it where nobody else is left who can be told."""

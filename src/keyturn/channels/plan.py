@@ -6,13 +6,15 @@ import asyncio
 import logging
 from collections.abc import Sequence
 from dataclasses import dataclass, field
+from typing import Any
 from urllib.parse import urlsplit
 
 from ..core.errors import UserError
 from ..core.immutable import immutable
 from ..core.request import Request
+from ..journal.rows import Delivery
 from ..support.user_code import answer_of
-from .base import CLAIMED, Channel, Recipient, Recipients, channel_name
+from .base import CLAIMED, RESOLVED, Channel, Recipient, Recipients, channel_name
 
 log = logging.getLogger("keyturn.channels")
 
@@ -119,6 +121,14 @@ class ChannelPlan:
                 said = "recipients= names %r at two addresses of the channel %r, and the second is not notified"
                 self._warn(said + ": give it a person= of its own", each.person, each.channel)
         return told
+
+    async def who_hears(self, store: Any, note: Delivery, request: Request | None) -> dict[tuple[str, str], Recipient]:
+        """Return who is notified of a notice, by channel and person: people, or the caller whom it concerns."""
+        if note.topic == RESOLVED:
+            at = int(note.about.get("at", 0))
+            told = [each for channel in self.channels for each in await channel.callers(store, note.run, at)]
+            return {(each.channel, each.person): each for each in told}
+        return {key: each for key, each in (await self.who(request)).items() if self.hears(each, note.topic)}
 
     def _warn(self, said: str, *names: str) -> None:
         """Log what is wrong with the recipients, once."""

@@ -58,23 +58,29 @@ class WebhookChannel(Channel, Sealed):
         if url is not None:
             check_url(url, loopback=self._poster.loopback)
         if not callable(secret):
-            _signers(secret)
+            check_secret(secret)
 
     async def send(self, message: Message) -> None:
         url = message.to.address or self._url
         if not url:
             raise ChannelRefused("this recipient has no address: give one, or the channel a url=")
         body = msgspec.json.encode(envelope(message, self._source)).decode()
-        now = datetime.now(UTC)
         given = self._secret(message.to) if callable(self._secret) else self._secret
-        signed = " ".join(signer.sign(message.id, now, body) for signer in _signers(given))
-        headers = {
-            "Content-Type": "application/cloudevents+json; charset=utf-8",
-            "webhook-id": message.id,
-            "webhook-timestamp": str(int(now.timestamp())),
-            "webhook-signature": signed,
-        }
+        headers = {"Content-Type": "application/cloudevents+json; charset=utf-8"}
+        headers |= signature_headers(message.id, body, given)
         await self._poster.post(url, body.encode(), headers)
+
+
+def signature_headers(id: str, body: str, secret: str | Sequence[str]) -> dict[str, str]:
+    """Return the headers by which a receiver verifies a body, as Standard Webhooks says."""
+    now = datetime.now(UTC)
+    signed = " ".join(signer.sign(id, now, body) for signer in _signers(secret))
+    return {"webhook-id": id, "webhook-timestamp": str(int(now.timestamp())), "webhook-signature": signed}
+
+
+def check_secret(secret: str | Sequence[str]) -> None:
+    """Refuse what is no secret of Standard Webhooks."""
+    _signers(secret)
 
 
 def envelope(message: Message, source: str = "keyturn") -> dict[str, Any]:

@@ -65,8 +65,8 @@ def stale(run: Run, call: Call) -> bool:
 
 def stale_at(call: Call) -> int | None:
     """Return until when an approval may be executed; None where it has no such time."""
-    terms = call.proposal.terms if call.terms is None and call.proposal.final else call.terms
-    limit = terms.lasts_ms if terms is not None else None
+    own = call.proposal.terms if call.proposal.final else None
+    limit = call.terms.lasts_ms if call.terms is not None else own and own.lasts_ms
     approved = approved_at(call)
     return None if limit is None or approved is None else approved + limit
 

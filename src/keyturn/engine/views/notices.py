@@ -11,9 +11,13 @@ from typing import Any
 
 from ...core import events as ev
 from ...core.gate.reviews import review_name
-from ...core.run import Call, Review, Run, request_id
+from ...core.run import Call, Review, Run, request_id, undo_until
+from ...core.states import OVER, READY, TO_SETTLE
 from ...journal.rows import Closing, Notice
 
+RESOLVED = "ask.resolved"
+#: After these the request of a caller outside may be decided.
+RESOLVING = (ev.CallScreened, ev.CallDecided, ev.RunCancelled)
 #: What is told of a step beside the requests that it opens and closes.
 TELLING = (ev.ReviewAsked, ev.CallLooked, ev.ExpiryNear, ev.GrantRevoked, ev.ApprovalWithdrawn, ev.CallDecided)
 
@@ -50,6 +54,27 @@ def notices_of(run: Run, opened: list[Call], closed: dict[str, Closing], events:
             about = {"at": run.now, "request": request_id(run, made.call), "by": made.by or ""}
             told.append(Notice("request.glass_broken", run.id, about))
     return told
+
+
+def resolved(run: Run, events: list[ev.AnyEvent]) -> list[Notice]:
+    """Return the notice for a caller outside that its request is decided: approved, refused, expired or withdrawn.
+
+    An approval that can be undone is one from `since` on.
+    """
+    for event in events:
+        match event:
+            case ev.CallScreened(call=name) | ev.CallDecided(decision=ev.Decision(call=name)):
+                found = run.calls.get(name)
+            case ev.RunCancelled():
+                found = next(iter(run.calls.values()), None)
+            case _:
+                continue
+        if found is None or not found.proposal.claimed or (found.recheck and run.status not in OVER):
+            continue
+        if found.state in (*READY, *TO_SETTLE) or run.status in OVER:
+            since = max(run.now, undo_until(found) or 0)
+            return [Notice(RESOLVED, run.id, {"at": run.now, "since": since, "request": request_id(run, found.id)})]
+    return []
 
 
 def created(run: Run, call: Call, again: str | None = None) -> Notice:

@@ -26,7 +26,7 @@ from ...journal.base import Journal
 from ...journal.rows import Changes, Closing, GrantRow, Notice, RequestRow, RunRow, Tally, summed
 from ..run.about import session_name
 from ..run.log_cache import log_in
-from .notices import TELLING, created_all, notices_of, review_created
+from .notices import RESOLVING, TELLING, created_all, notices_of, resolved, review_created
 from .tallies import OpenRequest, tallies
 
 # After these a call may have begun to wait; after those it waits no longer, and it is named; after these any may not.
@@ -68,6 +68,8 @@ def changes(run: Run, open: Mapping[str, OpenRequest], events: list[ev.AnyEvent]
     told: list[Notice] = []
     if waits or closed or not kinds.isdisjoint(TELLING):
         told = notices_of(run, [] if run.status in OVER else waits, closed, events)
+    if not kinds.isdisjoint(RESOLVING):
+        told += resolved(run, events)
     if opened and run.status in OVER:  # a call in flight is unknown for good: it is shown, and cannot be resolved
         opened = [msgspec.structs.replace(row, state="void", closed_at=run.now) for row in opened]
     if ev.ReviewAsked in kinds:
