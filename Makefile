@@ -180,7 +180,7 @@ recovery: $(VENV)/.ready ## Kill -9 with all that many runs in flight: how long 
 mutants: $(VENV)/.ready ## Break the gate on purpose, law by law, and see each broken build caught: ARGS=--whole
 	@$(BIN)/python -m trials.mutants $(ARGS)
 
-coding-agents: ## The coding agents that the hooks are tried with, from npm: then pytest tests/hooks runs them
+coding-agents: ## The coding agents that the hooks are tried with, from npm: then pytest tests/hooks tests/acp_gate runs them
 	@mkdir -p $(VENV)/agents && cp tests/hooks/package.json $(VENV)/agents/ && cd $(VENV)/agents && npm install --no-audit --no-fund --no-package-lock --silent
 
 model-servers: ## Servers of model APIs that others wrote, from npm and PyPI: then pytest tests/models/servers asks them

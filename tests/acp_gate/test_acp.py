@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import json
 import os
+import subprocess
 import sys
+import threading
 from collections.abc import Generator
 from contextlib import contextmanager
 from pathlib import Path
@@ -14,6 +16,8 @@ import pytest
 
 from keyturn import ExternalAgent, UserError
 from keyturn.acp_gate.permissions import SeenCalls, permission_of
+from keyturn.testing import function_call
+from keyturn.testing.loopback.google import GeminiServer
 from tests import forked
 from tests.server.programs import Port
 from tests.waiting import until_now
@@ -33,6 +37,9 @@ def asks(id: Any, call: Any, options: Any = OPTIONS, session: str = "s1") -> dic
 
 def makes(command: str = "make") -> dict[str, Any]:
     return {"toolCallId": f"c {command}", "title": command, "kind": "execute", "rawInput": {"command": command}}
+
+
+AGENTS = Path(__file__).resolve().parents[2] / ".venv" / "agents" / "node_modules" / ".bin"
 
 
 class Editor:
@@ -145,6 +152,55 @@ def test_a_server_that_is_away_allows_nothing_and_an_editor_that_hangs_up_withdr
         editor.process.stdin.close()
         assert editor.process.wait(30) == 0
         pending(port, 0)
+
+
+@pytest.mark.skipif(not (AGENTS / "gemini").exists(), reason="needs coding agents (make coding-agents)")
+@pytest.mark.parametrize("verdict", ["approve", "reject"])
+@pytest.mark.timeout(240)
+def test_the_real_gemini_cli_runs_what_was_approved_and_nothing_else(tmp_path: Path, verdict: str) -> None:
+    call = function_call("run_shell_command", {"command": "echo hi > made.txt", "description": "Make a file"})
+    places = {"PATH": os.environ["PATH"], "HOME": str(tmp_path), "PYTHONPATH": os.pathsep.join(sys.path)}
+    with GeminiServer([[call], "Done."]) as model, Port(more=[ExternalAgent()]) as port:
+        token = port.does(port.app.people.issue_token("bot", ["ask"], by="ada"))
+        keys = {"GEMINI_API_KEY": "none", "GOOGLE_GEMINI_BASE_URL": model.base_url, "KEYTURN_TOKEN": token}
+        command = ["-m", "keyturn", "acp", "--server", port.url, "--", str(AGENTS / "gemini"), "--acp"]
+        process: Any = subprocess.Popen(
+            [sys.executable, *command, "-m", "gemini-2.5-flash"],
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.DEVNULL,
+            text=True,
+            env=places | keys,
+            cwd=tmp_path,
+        )
+        with process:
+            _asked(process, 0, "initialize", {"protocolVersion": 1, "clientCapabilities": {}})
+            _asked(process, 1, "authenticate", {"methodId": "gemini-api-key"})
+            session = _asked(process, 2, "session/new", {"cwd": str(tmp_path), "mcpServers": []})["sessionId"]
+            prompt = {"sessionId": session, "prompt": [{"type": "text", "text": "Make it."}]}
+            decides = threading.Thread(target=_decide, args=(port, verdict))
+            decides.start()
+            _asked(process, 3, "session/prompt", prompt)
+            decides.join()
+            process.stdin.close()
+        assert (tmp_path / "made.txt").exists() == (verdict == "approve")
+
+
+def _asked(process: Any, id: int, method: str, params: Any) -> Any:
+    """Ask the agent something as an editor does, and return its answer; it is asked for no permission."""
+    process.stdin.write(json.dumps({"jsonrpc": "2.0", "id": id, "method": method, "params": params}) + "\n")
+    process.stdin.flush()
+    for line in process.stdout:
+        assert "request_permission" not in line
+        told = json.loads(line) if line.startswith("{") else {}
+        if told.get("id") == id and "method" not in told:
+            return told["result"]
+    raise AssertionError("the agent ended")
+
+
+def _decide(port: Port, verdict: str) -> None:
+    [row] = until_now(lambda: list(port.does(port.app.inbox.list())), 120)
+    port.does(getattr(port.app.inbox, verdict)(row, by="ada"))
 
 
 def test_what_cannot_be_shown_is_not_asked() -> None:
