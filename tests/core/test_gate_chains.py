@@ -173,6 +173,19 @@ def test_in_an_emergency_one_person_overrides_the_whole_chain() -> None:
     audited(pen)
 
 
+def test_an_emergency_overrides_a_chain_on_the_terms_of_all_its_steps() -> None:
+    glass: dict[str, Any] = {"break_glass": "chief"}
+    pen = chain(Approval(role="manager", not_requester=True, min_look="1s", **glass), Approval(role="finance", **glass))
+    pen(cm.RecordLook(CALL, call_digest(pen.run, pen.call()), MIA))
+    pen.now += 1_000
+    pen.decide("approve", by=MIA)
+    for name in ("eve", "cyd"):  # the requester, and one who has not looked at it
+        alone = pen.decision("approve", by=person(name, "chief"), broke_glass=True, note="fire")
+        pen.refuses(NotAllowed, cm.Deliver([alone]))
+    assert request_of(pen.run, pen.call()).behind_glass == pen.call().proposal.terms.behind_glass()
+    audited(pen)
+
+
 def test_a_chain_in_doubt_is_retried_on_the_word_of_every_step() -> None:
     pen = chain(MANAGER, Approval(role="finance"))
     for who in (MIA, GUS):

@@ -129,3 +129,21 @@ async def test_a_step_of_a_chain_that_nobody_signed_starts_nothing(journal: Any)
         assert "step 1 of its approval chain" in again.reason
         assert again.request.step == 1
     assert desk.paid == []
+
+
+async def test_an_emergency_override_is_judged_by_all_steps_of_a_chain(journal: Any) -> None:
+    """One of a later step was recorded, and the call asked again, since nobody had signed it."""
+    steps = Approval(users=["bob"], signed=True, break_glass="chief"), Approval(users=["ada"], break_glass="chief")
+    desk = Desk(journal, Approval(steps=steps))
+    async with desk.app:
+        request = await waiting(desk)
+        await desk.app.people.give_role("chief", to="cyd", by="ada")
+        await desk.app.inbox.approve(request, by=Login("bob"), proof=await desk.signed("bob", request))
+        [request] = await desk.app.inbox.list()
+        glass: Any = {"note": "fire", "break_glass": True}
+        with pytest.raises(NotAllowed, match="signed with the approver's own key"):
+            await desk.app.inbox.approve(request, by=Login("cyd"), **glass)
+        proof = await desk.signed("cyd", request, **glass)
+        await desk.app.inbox.approve(request, by=Login("cyd"), proof=proof, **glass)
+        await desk.run.result(10)
+    assert desk.paid == [5]

@@ -135,3 +135,8 @@ class Book(msgspec.Struct, frozen=True):
 def changed(told: Told, **fields: Any) -> Told:
     """Return a call with some facts changed."""
     return msgspec.structs.replace(told, **fields)
+
+
+def stated(told: Told) -> Approval | None:
+    """Return the terms on which a call was asked first: of a chain all its steps."""
+    return told.met[0].terms if told.met else told.terms

@@ -6,7 +6,7 @@ from msgspec.structs import replace
 
 from keyturn.core.approval import Approval
 
-from .book import Step, Told, Word, changed, need
+from .book import Step, Told, Word, changed, need, stated
 from .law import enough, glassed
 from .people import FACTS
 
@@ -18,11 +18,6 @@ def in_turn(terms: Approval | None) -> list[Approval]:
         found.append(terms)
         terms = terms.then
     return found
-
-
-def stated(told: Told) -> Approval | None:
-    """Return the terms on which a call was asked first: of a chain all its steps."""
-    return told.met[0].terms if told.met else told.terms
 
 
 def from_first(told: Told) -> Told:
@@ -44,7 +39,7 @@ def _names(word: Word) -> set[str]:
 
 def check_last(told: Told, word: Word, call: str) -> None:
     """Refuse to let a call run while another step of its chain is to come."""
-    more = told.terms is not None and told.terms.then is not None and not glassed(told.terms, word)
+    more = told.terms is not None and told.terms.then is not None and not glassed(stated(told), word)
     need(not more, "I1", f"{call} was let run before the last step of its chain")
 
 

@@ -10,7 +10,7 @@ from collections.abc import Iterable
 
 from keyturn.core.approval import Approval
 
-from .book import Told, Word, need
+from .book import Told, Word, need, stated
 from .people import FACTS
 
 _SECOND = 1_000
@@ -130,4 +130,4 @@ def _may_let(told: Told, word: Word) -> None:
     terms = told.terms
     first = terms is not None and terms.confirm and _others(terms) and word.confirms
     good = FACTS[word.who].requester if first else may(terms, word.who)
-    need(good or glassed(terms, word), "I1", f"{word.who} may not let this call run, and their word counted")
+    need(good or glassed(stated(told), word), "I1", f"{word.who} may not let this call run, and their word counted")

@@ -15,7 +15,7 @@ from keyturn.core import events as ev
 from keyturn.core.approval import Approval
 
 from . import chains
-from .book import WAITS, Book, Place, Review, Standing, Told, Word, changed, need
+from .book import WAITS, Book, Place, Review, Standing, Told, Word, changed, need, stated
 from .law import ends_at, enough, glassed, judge, lasts, may, restricts, sure
 from .people import FACTS
 
@@ -308,7 +308,7 @@ def _started(book: Book, event: ev.CallStarted, done: Done) -> Book:
     need(told.free or not again, "I2", f"{event.call} was started again, and no person had said so")
     if told.let != "unasked":
         need(lasts(told.terms, told.let_at, done.now), "I1", f"{event.call} ran on an approval that had gone stale")
-    if told.demand is not None and told.demand != chains.stated(told):
+    if told.demand is not None and told.demand != stated(told):
         _meets(told, event.call, done.now)
     acts = not told.repeats
     return book.put(event.call, changed(told, place="started", acted=told.acted or acts, truly=acts, free=False))

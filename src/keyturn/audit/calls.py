@@ -170,6 +170,11 @@ class AuditedCall:
         self.met = []
 
     @property
+    def stated(self) -> Approval | None:
+        """Return the terms on which it was asked: of a chain those of all its steps."""
+        return self.met[0][0] if self.met else self.terms
+
+    @property
     def revision(self) -> int:
         """Return how often it was asked, in whatever way."""
         return 1 + self.asks + self.rounds

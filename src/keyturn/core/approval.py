@@ -5,6 +5,7 @@ What can never be met is refused as the terms are made. Nothing here knows a cal
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from functools import reduce
 from typing import Any, Literal, cast, get_args
 
@@ -225,10 +226,18 @@ def _take_steps(approval: Approval) -> None:
         raise UserError("a step of steps= has steps of its own: write all of them in one list")
     _check_people(steps)
     first, *others = steps
-    then = reduce(lambda after, step: msgspec.structs.replace(step, then=after), reversed(others))
     for name in usual:
         force_setattr(approval, name, getattr(first, name))
-    force_setattr(approval, "then", then)
+    force_setattr(approval, "then", chained(others))
+
+
+def chained(steps: Sequence[Approval]) -> Approval:
+    """Return the terms of steps that follow one another.
+
+    >>> chained([Approval(role="manager"), Approval(role="finance")]).then.role
+    'finance'
+    """
+    return reduce(lambda after, step: msgspec.structs.replace(step, then=after), reversed(steps))
 
 
 def _check_people(steps: tuple[Approval, ...]) -> None:

@@ -10,7 +10,7 @@ from collections.abc import Iterator
 from datetime import datetime
 from typing import Any, Literal, cast
 
-from .approval import Approval
+from .approval import Approval, chained
 from .beside_events import CallMarked, ReviewWhy
 from .call_ids import ROOT, place_of
 from .declared import properties_of
@@ -142,6 +142,11 @@ class Request(Encodable, frozen=True, omit_defaults=True):
     def every_step(self) -> tuple[Approval, ...]:
         """Return the terms of each step of an approval chain, met or not; its terms, where it has no steps."""
         return (*(step.terms for step in self.met), *(() if self.terms is None else self.terms.in_turn))
+
+    @property
+    def behind_glass(self) -> Approval | None:
+        """Return the terms for who decides it alone in an emergency; None where no one may."""
+        return None if self.terms is None else chained(self.every_step).behind_glass()
 
     def claimed_by(self, now: int) -> str:
         """Return who has claimed it at a time in milliseconds, "" where it is unclaimed."""

@@ -364,6 +364,12 @@ def stated_terms(call: Call) -> Approval | None:
     return call.met[0].terms if call.met else call.terms
 
 
+def behind_glass(call: Call) -> Approval | None:
+    """Return the terms for who decides a call alone in an emergency: of a chain those of all its steps, met or not."""
+    terms = stated_terms(call)
+    return None if terms is None else terms.behind_glass()
+
+
 def in_chain(call: Call) -> bool:
     """Return whether a request is one of several steps, of which one is due."""
     return call.state in ("asked", "in_doubt") and (bool(call.met) or has_next_step(call))

@@ -84,7 +84,7 @@ class RequestStore:
         """Return who decides, admitted by the terms of the request, with their note and proof."""
         terms = waiting.terms_now
         if glass and waiting.terms is not None:
-            terms = waiting.terms.behind_glass()
+            terms = waiting.behind_glass
         strength: Strength = "authenticated" if words.get("proof") is None else "signed"
         named: decisions.DecisionWords = {"by": await self.who(by, terms, waiting.requester, strength=strength)}
         if "note" in words:

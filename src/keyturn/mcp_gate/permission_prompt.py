@@ -12,6 +12,7 @@ import threading
 import time
 from collections.abc import Callable
 from contextlib import closing
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -23,6 +24,7 @@ from ..hooks.claude_code_prompt import HOST
 from ..hooks.hook import answered
 from ..hooks.host import HookAnswer
 from ..hooks.server import AskServer
+from ..support.threads import in_thread
 
 TOOL = "approve"
 _SCHEMA = {
@@ -51,7 +53,7 @@ async def _decided(text: str, connect: Callable[[], AskServer], wait: float) -> 
     """Return the answer to a call, made in a thread; who stops waiting for it has the request withdrawn."""
     gone = threading.Event()
     try:
-        made = await asyncio.to_thread(_answered, text, connect, wait, gone)
+        made = await in_thread(partial(_answered, text, connect, wait, gone))
     except asyncio.CancelledError:
         gone.set()
         raise

@@ -211,7 +211,7 @@ def standing(row: RequestRow, who: Decider, *, may: bool) -> Standing:
     bare = None if terms is None else terms.unsigned
     why = _voted_earlier(shown, who) or barred(bare, who, shown.requester)
     voted = next((vote.verdict for vote in shown.votes if vote.by in (who.id, who.acting_for)), "")
-    behind = None if shown.terms is None or shown.terms.break_glass is None else shown.terms.behind_glass()
+    behind = shown.behind_glass
     glass = behind is not None and bool(why) and not barred(behind.unsigned, who, shown.requester)
     own = own_vote(shown, who.id) is not None
     if why:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import re
 from typing import Any
 
@@ -76,6 +77,16 @@ async def test_a_form_of_an_earlier_step_decides_nothing_of_the_next() -> None:
         late = await ben.send(f"{page}/decide", old)
         assert "no longer the one that was shown" in words(late)
         assert (await app.inbox.get(name)).request.votes == ()
+
+
+async def test_a_page_is_told_what_became_of_its_request_whatever_its_list_shows() -> None:
+    """Who had met a step, and lists what is theirs to decide, was told that the request was no longer pending."""
+    app, tokens, name = await chained()
+    async with app:
+        ada, run = Visiting(app, tokens["ada"]), (await app.inbox.get(name)).run
+        await ada.decide(name, "approve")
+        told = json.loads((await ada.first_event(f"/live?mine=1&run={run}")).partition("data: ")[2])
+        assert (told["rows"], told["open"]) == ([], [f"{name}.2"])
 
 
 async def test_a_chain_is_decided_over_http_and_the_audit_names_each_step() -> None:

@@ -249,7 +249,7 @@ class AgentackTrace:
             return call.proposal.recover == "probe"
         if made.via != "person":
             return made.via == "on_approval" and not takes_people(call.terms)
-        terms = behind_glass(call.terms) if made.broke_glass else of_step(call.terms, confirmed=True)
+        terms = behind_glass(call.stated) if made.broke_glass else of_step(call.terms, confirmed=True)
         early = terms is None if made.broke_glass else _comes_early(call, wait)
         if early or objection(terms, made.decider, self._book.requester, made.proof):
             return False

@@ -53,7 +53,7 @@ def looked(audited: AuditedRun, event: ev.CallLooked) -> None:
     need(call.place in WAITING, "I8", f"call {call.id} was looked at while it was {call.place}")
     _of_this_asking(audited, call, event.digest, "a look")
     need(who.strength != "claimed", "I1", f"call {call.id} was looked at by a name that nobody verified")
-    glass = behind_glass(call.terms)
+    glass = behind_glass(call.stated)
     why = outside(call.terms, who, audited.requester)
     why = why if glass is None else why and outside(glass, who, audited.requester)
     need(not why, "I8", f"call {call.id} was looked at {why}")

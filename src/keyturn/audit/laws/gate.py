@@ -192,7 +192,7 @@ def check(audited: AuditedRun, call: AuditedCall, made: ev.Decision) -> None:
 def _check_via(audited: AuditedRun, call: AuditedCall, made: ev.Decision) -> None:
     """Check whether what decided may decide this: a person, or what is none."""
     if made.via == "person":
-        terms = behind_glass(call.terms) if made.broke_glass else steps.asked_now(audited, call)
+        terms = behind_glass(call.stated) if made.broke_glass else steps.asked_now(audited, call)
         whole = made.broke_glass and terms is None
         need(not whole, "I1", f"the glass was broken for call {call.id}, and its terms have none")
         why = objection(terms, made.decider, audited.requester, made.proof)

@@ -12,7 +12,18 @@ from ..digest import same
 from ..errors import Conflict, Expired, NotAllowed, NotPending
 from ..people import barred, same_voice, voices
 from ..records import RUNS, StepMet
-from ..run import Call, Run, allowed_by, call_digest, confirmed, edit_digest, ran_out, stated_terms, terms_now
+from ..run import (
+    Call,
+    Run,
+    allowed_by,
+    behind_glass,
+    call_digest,
+    confirmed,
+    edit_digest,
+    ran_out,
+    stated_terms,
+    terms_now,
+)
 from ..states import WAITING
 from .combined_terms import escalated_from
 from .opening import OPENING, open_run
@@ -81,7 +92,7 @@ def _check_decider(run: Run, call: Call, decision: ev.Decision) -> None:
         return
     if decision.via in NO_PERSON:
         raise NotAllowed(f"no one can decide in the name of the {decision.via}; pass the approver")
-    terms = terms_now(run, call) if call.terms is None or not decision.broke_glass else call.terms.behind_glass()
+    terms = behind_glass(call) if decision.broke_glass and call.terms is not None else terms_now(run, call)
     if terms is None and decision.broke_glass:
         raise NotAllowed("the terms of this call allow no emergency override")
     why = barred(terms, decision.decider, run.requester, decision.proof)

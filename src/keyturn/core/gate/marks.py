@@ -12,7 +12,7 @@ from ..encodable import moment
 from ..errors import Conflict, Expired, NotAllowed, NotPending, UserError
 from ..people import Decider, Proof, kept_out, plain_text
 from ..records import BY_GRANT
-from ..run import Call, Run, call_digest, ran_out, stated_terms
+from ..run import Call, Run, behind_glass, call_digest, ran_out, stated_terms
 from ..states import READY, WAITING
 from .deciding import check_not_withdrawn
 from .noting import step_of
@@ -62,7 +62,7 @@ def look(run: Run, c: cm.RecordLook) -> Events:
             f"{c.decider.id} is an unverified name, and only a signed-in user can view a request on record"
         )
     why = kept_out(call.terms, c.decider, run.requester)
-    glass = None if call.terms is None else call.terms.behind_glass()
+    glass = behind_glass(call)
     if why and (glass is None or kept_out(glass, c.decider, run.requester)):
         raise NotAllowed(f"{c.decider.id} cannot look at this request: {why}")
     if c.decider.id not in call.looks:

@@ -123,7 +123,7 @@ def _decision(request: Request, verdict: Word, now: int, words: DecisionWords, *
     who = decider_of(words.get("by"))
     terms = request.terms_now
     if facts.get("broke_glass"):
-        terms = None if request.terms is None else request.terms.behind_glass()
+        terms = request.behind_glass
         if terms is None:
             raise NotAllowed(f"the terms of {request.tool!r} allow no emergency override")
     sure = request.confirmed is not None and who is not None and (request.confirmed.by, verdict) == (who.id, "approve")

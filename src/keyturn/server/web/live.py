@@ -16,6 +16,7 @@ from starlette.requests import Request as HttpRequest
 
 from ...core.errors import KeyturnError
 from ...inbox.listing import Filters
+from ...journal.rows import Query
 from ..limits import TooMany
 from ..streams import EventStream, event
 from ..visitor import turn_of
@@ -49,6 +50,7 @@ async def _events(request: HttpRequest, at: PageContext, chosen: Filters, run: s
             told = dict(await _snapshot(now, chosen, changed=changed))
         if run:
             told["head"] = await _head(now, run)
+            told["open"] = await _open(now, run)
         state = f"{crc32(json.dumps(told).encode()):08x}"
         if state != seen:
             seen = state
@@ -81,3 +83,9 @@ async def _head(at: PageContext, run: str) -> int:
     except KeyturnError:
         return 0
     return await at.app.journal.head(run)
+
+
+async def _open(at: PageContext, run: str) -> list[str]:
+    """Return the open requests of a run that they see, whatever their list shows, each with its revision."""
+    rows = await at.app.journal.requests(Query(run=run, state="open"))
+    return [f"{row.id}.{row.request.revision}" for row in rows if at.visibility.sees(row)]
