@@ -10,7 +10,7 @@ import hmac
 import json
 from dataclasses import dataclass, field
 from hashlib import blake2b, sha256
-from typing import Any
+from typing import Any, NamedTuple
 
 from msgspec.structs import replace
 
@@ -80,6 +80,14 @@ def request_name(salt: str, call_id: str) -> str:
     return blake2b(call_id.encode(), key=salt.encode(), digest_size=16).hexdigest()
 
 
+class AuditedStep(NamedTuple):
+    """Holds a step of a chain that is met: its terms, the votes that met it, and since when people looked in it."""
+
+    terms: Approval
+    votes: dict[str, ev.Decision]
+    looks: dict[str, int]
+
+
 @dataclass
 class AuditedCall:
     """Tracks one call as its log tells it.
@@ -94,7 +102,7 @@ class AuditedCall:
     answered. `allowed_by` and `let_at` are what let it run unasked, and when; `confirmed` is its requester's word,
     after which others decide; `claim` and `snoozes` are the marks that people made on it, `looks` says since when
     each has looked at it, `withdrawn` are the votes on it that were withdrawn. `met` are the steps of its chain
-    that are met, with their terms and votes, and `opened` is how often it had asked anew when the step opened that
+    that are met, and `opened` is how often it had asked anew when the step opened that
     is due. `review` is the share of such calls that others are asked about, `watched` the counts that are told what
     becomes of it. `screened_in` and `renewed_in` are the lines in which it was screened and asked again,
     `stricter_in` the one in which the newest policy asked about its decision.
@@ -139,9 +147,7 @@ class AuditedCall:
     snoozes: dict[str, ev.CallMarked] = field(default_factory=dict[str, ev.CallMarked])
     looks: dict[str, int] = field(default_factory=dict[str, int])
     withdrawn: tuple[ev.Decision, ...] = ()
-    met: list[tuple[Approval, dict[str, ev.Decision]]] = field(
-        default_factory=list[tuple[Approval, dict[str, ev.Decision]]]
-    )
+    met: list[AuditedStep] = field(default_factory=list[AuditedStep])
     opened: int = 0
     review: float = 0.0
     watched: tuple[ev.Watch, ...] = ()
@@ -166,13 +172,13 @@ class AuditedCall:
     def from_first_step(self) -> None:
         """Have an approval chain begin anew."""
         if self.met:
-            self.terms = self.met[0][0]
+            self.terms = self.met[0].terms
         self.met = []
 
     @property
     def stated(self) -> Approval | None:
         """Return the terms on which it was asked: of a chain those of all its steps."""
-        return self.met[0][0] if self.met else self.terms
+        return self.met[0].terms if self.met else self.terms
 
     @property
     def revision(self) -> int:

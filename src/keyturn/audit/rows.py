@@ -111,7 +111,7 @@ class DerivedRows:
             return
         row = self.requests[self._open[call]]
         if isinstance(event, ev.VoteCast):
-            self.tallies.voted(row, event, self._looks(call))
+            self.tallies.voted(row, event, self._looks(call, met=event.decision.confirms))
         elif isinstance(event, ev.ReviewGiven):
             self.tallies.reviewed(row, event, self._log.now)
         elif isinstance(event, ev.CallLooked):
@@ -120,9 +120,12 @@ class DerivedRows:
         elif event is None or isinstance(event, _ENDS):
             self.tallies.closed(row, event, self._log.now, self._looks(call))
 
-    def _looks(self, name: str) -> dict[str, int]:
+    def _looks(self, name: str, *, met: bool = False) -> dict[str, int]:
+        """Return since when people looked at a call; in the step that a vote `met`, where the next one is due by now."""
         call = self._log.calls.get(name)
-        return {} if call is None else call.looks
+        if call is None:
+            return {}
+        return call.met[-1].looks if met and call.met else call.looks
 
     def _close(self, event: ev.AnyEvent) -> None:
         if isinstance(event, ev.CallDecided):

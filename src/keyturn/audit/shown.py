@@ -66,7 +66,7 @@ def chain_body(call: AuditedCall) -> dict[str, Any]:
         return {"step": 0, "steps": 0, "met": [], "not_for": []}
     secrets, voters = call.proposal.secrets, list[str]()
     met = list[dict[str, Any]]()
-    for terms, votes in call.met:
+    for terms, votes, _looks in call.met:
         said = [said_of(by, vote, secrets) for by, vote in votes.items()]
         met.append({"terms": msgspec.to_builtins(replace(terms, then=None)), "votes": said})
         known = [vote.decider for vote in votes.values() if vote.decider is not None]

@@ -89,6 +89,21 @@ async def test_a_page_is_told_what_became_of_its_request_whatever_its_list_shows
         assert (told["rows"], told["open"]) == ([], [f"{name}.2"])
 
 
+async def test_the_auditor_counts_a_look_in_the_step_in_which_somebody_looked() -> None:
+    """Each chain that was decided on pages, which record looks, was reported to be counted otherwise than logged."""
+    clock = [1_790_000_000_000]
+    app = App([bank()], MemoryJournal(lambda: clock[0]))
+    await peopled(app)
+    name = (await opened(app))["bank"]
+    async with app:
+        for person in ("ada", "ben"):
+            clock[0] += 60_000
+            await app.inbox.looked(await app.inbox.get(name), by=Login(person))
+            clock[0] += 5_000
+            await app.inbox.approve(await app.inbox.get(name), by=Login(person))
+    assert (await check(app.journal)).violations == []
+
+
 async def test_a_chain_is_decided_over_http_and_the_audit_names_each_step() -> None:
     app, _tokens, name = await chained()
     async with app:

@@ -14,7 +14,7 @@ from ...core.call_ids import call_id
 from ...core.digest import canonical
 from ...core.items import Item
 from ...core.preview import redact
-from ..calls import AuditedCall, Broken, request_name, value_of
+from ..calls import AuditedCall, AuditedStep, Broken, request_name, value_of
 
 
 class CallBook:
@@ -137,7 +137,7 @@ def _told(call: AuditedCall, event: Any) -> None:
     elif isinstance(event, ev.CallAskedAgain):
         call.asks += 1
         if event.why == "step" and not call.met and call.terms is not None:
-            call.met = [(call.terms, {})]  # the terms of the first step, from which it begins anew
+            call.met = [AuditedStep(call.terms, {}, {})]  # the terms of the first step, from which it begins anew
         elif event.why in ("restored", "forked", "terms"):
             call.from_first_step()
         call.unmark()

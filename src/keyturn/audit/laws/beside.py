@@ -118,7 +118,7 @@ def _let_it_run(audited: AuditedRun, call: AuditedCall, who: Decider) -> bool:
     made = call.decision
     name = call.allowed_by.removeprefix(GRANT) if made is None else made.grant or ""
     given = audited.grants.get(name)
-    words = [vote.decider for votes in (call.votes, *(each for _, each in call.met)) for vote in votes.values()]
+    words = [vote.decider for votes in (call.votes, *(step.votes for step in call.met)) for vote in votes.values()]
     words += [None if made is None else made.decider, None if given is None else given.decider]
     sure = [one.id for one in words if one is not None and one.strength != "claimed"]
     return who.strength != "claimed" and who.id in sure

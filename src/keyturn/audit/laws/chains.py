@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from ...core import events as ev
-from ..calls import AuditedCall, Broken, need
+from ..calls import AuditedCall, AuditedStep, Broken, need
 from ..deciders import agreeing, quorum
 from ..run import AuditedRun
 from ..voices import heard, one_voice
@@ -18,7 +18,7 @@ def check(call: AuditedCall, made: ev.Decision) -> None:
     """Check that a decision is of somebody who voted in no earlier step, and edits nothing that was approved there."""
     if call.place == "asking" or made.via != "person":
         return
-    again = any(one_voice(vote.decider, made.decider) for _, votes in call.met for vote in votes.values())
+    again = any(one_voice(vote.decider, made.decider) for step in call.met for vote in step.votes.values())
     need(not again, "I1", f"call {call.id} was decided by somebody who had voted in an earlier step")
     edited = made.verdict == "edit" and in_chain(call)
     need(not edited, "I4", f"call {call.id} was edited, and each step of its chain approves the same call")
@@ -39,13 +39,13 @@ def voted(audited: AuditedRun, call: AuditedCall, made: ev.Decision) -> None:
     votes = agreeing(terms, call.votes, made, audited.now) | {made.by or "": made}
     enough = heard(vote.decider for vote in votes.values()) >= quorum(terms, made.verdict)
     need(enough, "I1", f"a step of call {call.id} is said to be met, and takes more people")
-    call.met.append((terms, votes))
+    call.met.append(AuditedStep(terms, votes, call.looks))
     audited.next_step = call.id, terms.then
 
 
 def withdrawn(audited: AuditedRun, call: AuditedCall, by: str) -> ev.Decision | None:
     """Return the vote that somebody had in an earlier step; that step must be asked anew at once."""
-    for place, (terms, votes) in enumerate(call.met):
+    for place, (terms, votes, _looks) in enumerate(call.met):
         if by in votes and call.place != "asking":
             del call.met[place:]
             audited.next_step = call.id, terms
