@@ -121,7 +121,7 @@ class DerivedRows:
             self.tallies.closed(row, event, self._log.now, self._looks(call))
 
     def _looks(self, name: str, *, met: bool = False) -> dict[str, int]:
-        """Return since when people looked at a call; in the step that a vote `met`, where the next one is due by now."""
+        """Return since when people looked at a call; in the step that a vote `met`, where the next is due by now."""
         call = self._log.calls.get(name)
         if call is None:
             return {}

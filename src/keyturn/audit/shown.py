@@ -70,9 +70,9 @@ def chain_body(call: AuditedCall) -> dict[str, Any]:
         said = [said_of(by, vote, secrets) for by, vote in votes.items()]
         met.append({"terms": msgspec.to_builtins(replace(terms, then=None)), "votes": said})
         known = [vote.decider for vote in votes.values() if vote.decider is not None]
-        voters += [name for who in known for name in (who.id, who.acting_for) if name and name not in voters]
+        voters += [name for who in known for name in (who.id, who.acting_for) if name]
     steps = len(met) + len(chain_of(call.terms))
-    return {"step": len(met) + 1, "steps": steps, "met": met, "not_for": voters}
+    return {"step": len(met) + 1, "steps": steps, "met": met, "not_for": list(dict.fromkeys(voters))}
 
 
 def hidden_in(value: object, secrets: Collection[str]) -> Any:

@@ -8,7 +8,7 @@ from typing import Any
 
 import httpx2
 
-from keyturn import Agent, App, Approval, MemoryJournal, ToolContext, function_tool
+from keyturn import Agent, App, Approval, Decider, MemoryJournal, ToolContext, function_tool
 from keyturn.audit.checker import check
 from keyturn.directory.login import Login
 from keyturn.directory.recipients import DirectoryRecipients
@@ -101,6 +101,22 @@ async def test_the_auditor_counts_a_look_in_the_step_in_which_somebody_looked() 
             await app.inbox.looked(await app.inbox.get(name), by=Login(person))
             clock[0] += 5_000
             await app.inbox.approve(await app.inbox.get(name), by=Login(person))
+    assert (await check(app.journal)).violations == []
+
+
+async def test_the_auditor_names_a_voter_once_though_another_voted_in_their_place() -> None:
+    @function_tool(approval=Approval(steps=[Approval(role="ops", quorum=2), Approval(role="finance")]))
+    def wire(to: str) -> str:
+        """Wire money."""
+        return f"wired to {to}"
+
+    model = ScriptedModel([function_call("wire", {"to": "ann"}), "ok"])
+    app = App([Agent("bank", model=model, tools=[wire])], MemoryJournal())
+    name = (await opened(app))["bank"]
+    for who, principal in (("ben", ""), ("eve", "ben"), ("cyd", "")):  # two people, of whom one is there twice
+        by = Decider(who, roles=("ops",), strength="authenticated", acting_for=principal)
+        await app.inbox.approve(await app.inbox.get(name), by=by)
+    assert (await app.inbox.get(name)).request.not_for == ("ben", "eve", "cyd")
     assert (await check(app.journal)).violations == []
 
 
