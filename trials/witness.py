@@ -7,7 +7,8 @@ from __future__ import annotations
 
 import json
 import os
-from collections.abc import Sequence
+from collections.abc import Awaitable, Callable, Sequence
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -16,6 +17,7 @@ from keyturn.core.codec import decode
 from keyturn.core.events import CallDecided
 from keyturn.core.seal import parted
 from keyturn.journal.base import RESERVED, Claim, Lease
+from keyturn.journal.optional import DueClaims
 from keyturn.journal.rows import Changes, Notice
 
 FILE = "acknowledged"
@@ -30,7 +32,8 @@ class Witness:
         self._place = os.open(folder / FILE, os.O_WRONLY | os.O_APPEND | os.O_CREAT, 0o600)
 
     def __getattr__(self, name: str) -> Any:
-        return getattr(self._store, name)
+        found = getattr(self._store, name)
+        return partial(self._claim_due, found) if name == "claim_due" else found
 
     async def append(
         self,
@@ -59,6 +62,13 @@ class Witness:
         """Claim, then say so."""
         made = await self._store.claim(run, worker, ttl_ms)
         self.say(run=run, epoch=made.epoch)
+        return made
+
+    async def _claim_due(self, claimed: Callable[..., Awaitable[DueClaims]], *asked: Any) -> DueClaims:
+        """Claim what is due, where the store can, then say so."""
+        made = await claimed(*asked)
+        for claim in made.claims:
+            self.say(run=claim.run, epoch=claim.epoch)
         return made
 
     def say(self, **what: Any) -> None:

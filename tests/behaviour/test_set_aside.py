@@ -138,10 +138,7 @@ async def test_a_decision_on_a_run_that_is_set_aside_is_recorded_and_runs_nothin
 _KILLER = """
 import asyncio, os, sys
 from keyturn import Agent, App, function_tool
-from keyturn.engine import worker
 from keyturn.testing import ScriptedModel, function_call
-
-worker.TTL_MS = 200
 
 
 def ends(context, params, call_id):
@@ -153,7 +150,7 @@ desk = Agent("desk", model=ScriptedModel([function_call("act", {}), "done"]), to
 
 
 async def main():
-    async with App([desk], sys.argv[1], worker=len(sys.argv) > 2) as app:
+    async with App([desk], sys.argv[1], worker=len(sys.argv) > 2, lease=0.2) as app:
         if len(sys.argv) > 2:
             await app.at_work()
             await asyncio.wait_for(app.wait(sys.argv[2]), 60)

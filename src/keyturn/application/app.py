@@ -65,9 +65,8 @@ class App(AppSettings):
     of people's keys that this process trusts by itself; others count where a person with a trusted key confirmed them.
 
     The app owns the MCP servers of its agents: each is connected when a run first needs it, shared by all runs, and
-    closed with the app. `lifespan(app)` is an async context manager for all else: it is entered before the first run
-    is moved and left when the app is closed, and tools find what it yields in `context.resources`. `channels`, or a
-    `ChannelPlan`, tell people what waits. `drills` are mixed in with what waits.
+    closed with the app. `lifespan(app)` is an async context manager for all else, entered before the first run is
+    moved; tools find what it yields in `context.resources`. `channels` tell people what waits, `drills` are mixed in.
 
     >>> import asyncio
     >>> from keyturn import Agent, App
@@ -100,6 +99,7 @@ class App(AppSettings):
         worker: bool = True,
         slots: int = 100,
         grace: float = 30.0,
+        lease: float = 60.0,
     ) -> None:
         self._given(agents, locals())
         self.journal = opened(journal) if isinstance(journal, str) else journal
@@ -374,7 +374,7 @@ class App(AppSettings):
     def _hire(self) -> Worker:
         self._telling.start()
         self._drilling.start()
-        hired = partial(Worker, self.journal, self._taken, slots=self.slots, grace=self.grace)
+        hired = partial(Worker, self.journal, self._taken, slots=self.slots, grace=self.grace, lease_ms=self.lease_ms)
         return hired(settle=partial(settle_whole, self.journal), agents=lambda: self.agents)
 
     async def _taken(self, claim: Claim) -> Execution:
@@ -382,7 +382,7 @@ class App(AppSettings):
         state = await self._state(claim.run, held=True)
         session = self.session_of(state.live.run.about)
         play = play_of(state.live.graph.root, state, **self._options(), session=session)
-        play.claim = claim
+        play.claim, play.lease_ms = claim, self.lease_ms
         await self._attached(play)
         return play
 

@@ -24,6 +24,7 @@ from ..engine.states.context_data import Maker, check_returns
 from ..engine.states.loading import ContextOptions
 from ..inbox.drills import DrillService
 from ..inbox.rule_lint import checked_policy, parts_of
+from ..journal.lease_sql import LONGEST_MS
 from ..policies.base import PolicyLike
 from ..support.user_code import run_callback
 from .lifespan import AppResources
@@ -113,6 +114,10 @@ def _is_time(value: object) -> bool:
     return is_number(value) and value >= 0
 
 
+def _is_lease(value: object) -> bool:
+    return is_number(value) and 0 < value <= LONGEST_MS / 1_000
+
+
 def _is_name(value: object) -> bool:
     return value is None or (isinstance(value, str) and bool(value))
 
@@ -128,6 +133,7 @@ APP_RULES: dict[str, Rule] = {
     "embedded": FLAG,
     "slots": _slots,
     "grace": must(_is_time, "a number of seconds"),
+    "lease": must(_is_lease, "a number of seconds above 0, 3600 at most"),
     "channels": _channels,
     "lifespan": _lifespan,
     "drills": _drills,
@@ -159,6 +165,8 @@ class AppSettings(Constructed):
     slots: int
     #: How many seconds what was begun may take when the app is stopped.
     grace: float
+    #: For how many seconds a worker holds a run at a time; it renews the lease three times as often.
+    lease: float
     _telling: ChannelService
     _resources: AppResources
     _drilling: DrillService
@@ -174,6 +182,11 @@ class AppSettings(Constructed):
     @policy.setter
     def policy(self, policy: PolicyLike | None) -> None:
         self.run_config.policy = policy
+
+    @property
+    def lease_ms(self) -> int:
+        """Return for how long a worker holds a run at a time, in milliseconds."""
+        return int(self.lease * 1_000)
 
     @property
     def channels(self) -> ChannelPlan:
@@ -256,6 +269,6 @@ class AppSettings(Constructed):
         """Take what the constructor was given of these."""
         self.agents = cast("Any", agents)
         self.run_config = with_arguments(RunConfig.of(options["run_config"]), options)
-        for name in ("hooks", "sessions", "session_store", *_CONTEXT, "trusted_keys", "slots", "grace"):
+        for name in ("hooks", "sessions", "session_store", *_CONTEXT, "trusted_keys", "slots", "grace", "lease"):
             setattr(self, name, options[name])
         self.embedded = options["worker"]

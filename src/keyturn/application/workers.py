@@ -11,7 +11,8 @@ from functools import partial
 
 from ..core.errors import KeyturnError
 from ..engine.worker import Worker
-from ..journal.base import Backlog, Store
+from ..journal.base import Store
+from ..journal.optional import Backlog
 
 
 class AppWorkers:

@@ -25,7 +25,8 @@ from ..directory.state import Directory
 from ..engine.backlog import grouped, what_moves
 from ..engine.run.log_cache import log_in
 from ..inbox.rule_lint import complaints_of
-from ..journal.base import Backlog, Store
+from ..journal.base import Store
+from ..journal.optional import Backlog
 from ..journal.rows import DeliveryQuery, Query
 from ..journal.statements import SCHEMA
 from ..models.providers import PROVIDERS

@@ -23,6 +23,7 @@ def describe(parser: argparse.ArgumentParser) -> None:
     """Add the arguments of this command."""
     parser.add_argument("app", help="the app, as module:name")
     parser.add_argument("--slots", type=int, metavar="N", help="how many runs to execute at once (default: the app's)")
+    parser.add_argument("--lease", type=float, metavar="SECONDS", help="how long a run is held without a renewal (60)")
     parser.add_argument("--health", type=int, metavar="PORT", help="answer health checks over HTTP on 127.0.0.1")
     describe_logs(parser)
     parser.add_argument("--strict", action="store_true", help="refuse a journal that may not be safe at its location")
@@ -40,6 +41,11 @@ def run(arguments: argparse.Namespace) -> int:
             return 2
     if arguments.slots is not None and arguments.slots < 1:
         print_labelled("keyturn worker", "--slots must be 1 or more")
+        return 2
+    try:
+        app.lease = app.lease if arguments.lease is None else arguments.lease
+    except UserError as error:
+        print_labelled("keyturn worker", f"--lease: {error}")
         return 2
     set_up_logs(arguments)
     try:

@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterable
 
 from ..core.upcasts import FORMAT
-from ..journal.base import Backlog, ClaimFilter, DueRun, Store
+from ..journal.base import ClaimFilter, DueRun, Store
+from ..journal.optional import Backlog
 
 #: For how long a run is due until it is reported that no worker takes it up, in milliseconds.
 LATE_MS = 60_000

@@ -9,7 +9,7 @@ from __future__ import annotations
 import asyncio
 import logging
 from collections.abc import Awaitable, Callable, Collection
-from typing import Any
+from typing import Any, cast
 
 from msgspec import structs
 
@@ -18,14 +18,17 @@ from ..core.codec import WrittenByNewer
 from ..core.errors import Conflict, LogDamaged, StorageError, StoreRestored, ToolSourceDown
 from ..core.upcasts import FORMAT
 from ..journal.base import RESERVED, Claim, ClaimFilter, Store, filters_due
+from ..journal.optional import WATCHED, ClaimsDue, Presence
 from ..support.user_code import contained, original
 from .backlog import LATE_MS, left_alone, what_moves
 from .driving.home import Home
 from .driving.lease import FROZEN_MS, LATER_MS, TTL_MS, renewed
-from .driving.taking import claimed
+from .driving.taking import accepted
 from .execution import Execution
 from .logger import TRACE, failure_trace, failure_words, tool_data_allowed
+from .presence import HolderWatch
 from .run.new_ids import claimant
+from .run.open_run import steady
 
 log = logging.getLogger("keyturn.worker")
 
@@ -55,11 +58,13 @@ class Worker:
         grace: float = 30.0,
         settle: Callable[[], Awaitable[Any]] | None = None,
         agents: Callable[[], Collection[str]] | None = None,
+        lease_ms: int | None = None,
     ) -> None:
         self.name = claimant("worker")
         self._store, self._take = store, take
         self._settle, self._agents = settle, agents
         self._unsettled = True
+        self.lease_ms = TTL_MS if lease_ms is None else lease_ms
         self._home = Home(store)
         self.slots, self._grace = slots, grace
         self._tasks: set[asyncio.Task[None]] = set()
@@ -93,6 +98,7 @@ class Worker:
         begun = False
         self._reports_at = asyncio.get_running_loop().time() + LATE_MS / 1_000
         leaving = asyncio.ensure_future(self._leaving.wait())
+        watching = await self._watch()
         try:
             while not leaving.done():
                 try:
@@ -111,6 +117,23 @@ class Worker:
             leaving.cancel()
             await self._end()
             await self._home.close()
+            if watching is not None:
+                watching.cancel()
+                await cast("Presence", self._store).be_absent(self.name)
+
+    async def _watch(self) -> asyncio.Task[None] | None:
+        """Show that this process lives, and watch the others, where the store can."""
+        store = self._store
+        if not isinstance(store, Presence) or self.name.endswith(WATCHED):
+            return None
+        try:
+            if not await store.be_present(self.name + WATCHED):
+                return None
+        except StorageError as error:  # then its leases are waited for
+            log.warning("that this worker lives cannot be shown: %s", error)
+            return None
+        self.name += WATCHED
+        return asyncio.ensure_future(HolderWatch(store).run())
 
     async def _wait_out(self, error: Exception, leaving: asyncio.Future[Any], *, begun: bool) -> None:
         """Wait a moment for an error to pass, or raise it where it is there from the beginning."""
@@ -131,9 +154,11 @@ class Worker:
     async def _round(self, leaving: asyncio.Future[Any]) -> None:
         """Take up what is due and there is room for; then wait for more work, or for room."""
         free, only = self.slots - len(self._tasks), self._filter()
-        due = await self._due(free, only) if free else []
-        if not leaving.done():  # together, so that they share a commit
-            for error in await asyncio.gather(*map(self._take_up, due), return_exceptions=True):
+        if free and not leaving.done():
+            asked = steady()
+            claims, due = await self._claimed(free, only)
+            todo = [*(self._accept(claim, asked) for claim in claims), *map(self._take_up, due)]
+            for error in await asyncio.gather(*todo, return_exceptions=True):  # together, so that they share a commit
                 if error is not None:
                     raise error
         room = self.slots - len(self._tasks)
@@ -152,6 +177,13 @@ class Worker:
         now = asyncio.get_running_loop().time()
         self._left = {run: until for run, until in self._left.items() if until > now}
         return ClaimFilter(None if self._agents is None else tuple(self._agents()), FORMAT, tuple(self._left))
+
+    async def _claimed(self, free: int, only: ClaimFilter) -> tuple[list[Claim], list[str]]:
+        """Return runs that are due and were claimed, and the names of those that are to be claimed one by one."""
+        if not hasattr(self._store, "claim_due"):
+            return [], await self._due(free, only)
+        made = await cast("ClaimsDue", self._store).claim_due(self.name, self.lease_ms, free, only)
+        return made.claims, made.others
 
     async def _due(self, free: int, only: ClaimFilter) -> list[str]:
         """Return runs that are due, and that this worker may be able to move."""
@@ -204,8 +236,9 @@ class Worker:
     async def _take_up(self, run: str) -> None:
         if await self._is_held(run):
             return
+        asked = steady()
         try:
-            claim = await claimed(self._store, run, self.name, TTL_MS)
+            claim = await self._store.claim(run, self.name, self.lease_ms)
         except Conflict:  # another worker was quicker
             return
         except LogDamaged as error:  # the store looks at it again later
@@ -213,6 +246,17 @@ class Worker:
             return
         if run.startswith(RESERVED):  # whoever wrote it was cut short, and nothing is to be done for it
             await self._store.release(claim)
+            return
+        await self._accept(claim, asked)
+
+    async def _accept(self, claim: Claim, asked: float) -> None:
+        """Begin to move a run that was claimed, unless it is set aside."""
+        try:
+            claim = await accepted(self._store, claim, asked, self.lease_ms)
+        except Conflict:
+            return
+        except LogDamaged as error:
+            self._frozen(error)
             return
         task = asyncio.ensure_future(self._move(claim))
         self._tasks.add(task)

@@ -286,20 +286,6 @@ class Records(Protocol):
 
 
 @runtime_checkable
-class Backlog(Protocol):
-    """Says which runs are due that no worker moves, and what a worker needs to move them.
-
-    >>> from keyturn.journal.memory import MemoryJournal
-    >>> isinstance(MemoryJournal(), Backlog)
-    True
-    """
-
-    async def overdue(self, limit: int = 100) -> list[DueRun]:
-        """Return the runs that are due, the longest first."""
-        ...
-
-
-@runtime_checkable
 class Outbox(Protocol):
     """Keeps what people are to be told until they were told: notices, then one delivery for each person and channel.
 

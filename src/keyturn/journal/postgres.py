@@ -11,21 +11,25 @@ import asyncio
 import json
 import re
 import weakref
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from contextlib import ExitStack, suppress
 from importlib.util import find_spec
 from typing import Any, Self
 
 from ..core.errors import StorageError, StorageFull, UserError
 from . import statements as say
+from .base import ClaimFilter
 from .commit_effects import merged
-from .generation import Origin, begin, is_unsettled_template, read_meta, settle_template
-from .postgres_listener import CHANNEL, PostgresListener, connected
+from .generation import Origin, is_unsettled_template, read_meta
+from .optional import DueClaims
+from .postgres_listener import CHANNEL, PRESENT, PostgresListener, connected, pooled_url
+from .postgres_schema import check_encoding, is_current, migrate, settle_once
+from .sealing import check_name
 from .session_sql import give_places
 from .sql_journal import SQLJournal
-from .store_thread import BatchFailed, StoreThread
+from .store_thread import BatchFailed, StoreConnection, StoreThread
 from .tally_sql import add
-from .waiters import Waiters
+from .waiters import AT_MOST, POOLED_AT_MOST, Waiters
 
 _AGAIN = {"40001", "40P01", "55P03"}
 _FULL = {"53100", "53200"}
@@ -40,8 +44,7 @@ _WORD = r"(?:[\w.~!$&'()*+,;=-]|%[0-9A-Fa-f]{2})*"
 _URL = re.compile(rf"postgres(?:ql)?://(?:{_WORD}(?::{_WORD})?@)?[\w.,:\[\]%-]*(?:/{_WORD})?(?:\?[^#@\s]*)?", re.ASCII)
 # How far the server's own log has come: a copy of its disk that is put back is behind.
 _REACHED = b"SELECT (pg_current_wal_insert_lsn() - '0/0'::pg_lsn)::bigint"
-# Whoever makes or begins a store does so while nobody else does.
-_ALONE = "SELECT pg_advisory_xact_lock(hashtext('keyturn.schema'))"
+_NOTIFY = b"SELECT set_config('synchronous_commit', 'off', true), pg_notify(%s, told) FROM unnest(%s::text[]) AS told"
 # What `NOTIFY` carries is short; a name that is longer wakes everybody.
 _PAYLOAD = 7_000
 
@@ -58,9 +61,10 @@ class PostgresJournal(SQLJournal):
         if find_spec("psycopg") is None:
             raise UserError("a PostgreSQL journal needs psycopg: pip install 'keyturn[postgres]'")
         bell, own = Waiters(), set[int]()
+        url, pooled = pooled_url(url)
 
         def connect() -> PostgresConnection:
-            return PostgresConnection(url, clock)
+            return PostgresConnection(url, clock, pooled=pooled)
 
         def writing() -> PostgresConnection:
             made = connect()
@@ -73,20 +77,62 @@ class PostgresJournal(SQLJournal):
         def after(results: list[Any]) -> None:
             bell.ring(merged(results).wakes)
 
-        origin = prepare(url)
+        origin = prepare(url, pooled=pooled)
         self._listener = PostgresListener(url, bell, own)
         writer = StoreThread("keyturn-postgres-writer", writing, judge, after)
         reader = StoreThread("keyturn-postgres-reader", connect, judge, writes=False)
         super().__init__(say.POSTGRES, (writer, reader), bell, tenant, origin)
+        self._pooled = pooled
+        self._at_most = POOLED_AT_MOST if pooled else AT_MOST
         weakref.finalize(self, self._listener.stop)
 
     @classmethod
     def open(cls, url: str) -> Self:
-        """Open the journal of a URL such as `postgresql://ann@db.example/keyturn`."""
+        """Open the journal of a URL such as `postgresql://ann@db.example/keyturn`.
+
+        With `?pooled=1` nothing is kept in a session of the server, so that a pooler may give each transaction another:
+        no prepared statements, no LISTEN. Other processes' commits are then looked for once a second.
+        """
         return cls(url)
 
+    async def claim_due(self, worker: str, ttl_ms: int, limit: int, only: ClaimFilter) -> DueClaims:
+        """Take the leases on runs that are due, in one question: what another worker is about to claim is skipped."""
+        check_name("a worker's name", worker)
+        await self._check_origin()
+        made: list[DueClaims] = []
+
+        def take(db: Any) -> DueClaims:
+            made[:] = [self._mine.claim_due(db, worker, ttl_ms, limit, only)]
+            db.glance()  # once they are locked: who waited for that may have waited for the store to be moved
+            self._origin.check()
+            return made[0]
+
+        def taken(db: StoreConnection) -> tuple[bool, Any]:
+            claims = made[0].claims if made else []
+            held = [each for each in claims if self._mine.held_by(db, each.run) == (worker, each.epoch)]
+            return bool(held), DueClaims(held, [])
+
+        return await self._writer.ask(take, taken, firm=False)
+
+    async def be_present(self, worker: str) -> bool:
+        """Show by a lock of a session that a worker of this process lives."""
+        if self._pooled:
+            return False
+        return await asyncio.get_running_loop().run_in_executor(None, self._listener.be_present, worker)
+
+    async def be_absent(self, worker: str) -> None:
+        """Give that lock back, soon."""
+        self._listener.be_absent(worker)
+
+    async def absent(self) -> list[str]:
+        """Return the watched workers that hold runs and whose lock nobody holds."""
+        if self._pooled:
+            return []
+        found = await self._reader.ask(lambda db: db.execute(say.HOLDERS_WITHOUT_LOCK, self.tenant, PRESENT))
+        return [name for (name,) in found]
+
     async def listening(self) -> None:
-        if not self._listener.hears:
+        if not self._pooled and not self._listener.hears:
             await asyncio.get_running_loop().run_in_executor(None, self._listener.begin)
 
     async def close(self) -> None:
@@ -95,17 +141,22 @@ class PostgresJournal(SQLJournal):
 
 
 # A lock that is held by a stopped process, or by an operator, is an error and no standstill.
-_BOUND_LOCKS = "SELECT set_config('lock_timeout', %s, false) WHERE current_setting('lock_timeout') = '0'"
+_BOUND_LOCKS = b"SELECT set_config('lock_timeout', %s, %s) WHERE current_setting('lock_timeout') = '0'"
 _OPENING_SECONDS = 60
 
 
 class PostgresConnection:
     """Wraps one connection, in the one thread that uses it."""
 
-    def __init__(self, url: str, clock: Callable[[], int] | None, lock_seconds: int = 10) -> None:
+    def __init__(
+        self, url: str, clock: Callable[[], int] | None, lock_seconds: int = 10, *, pooled: bool = False
+    ) -> None:
         self._clock = clock
-        self._db = connected(url, prepare_threshold=2)
-        self._db.execute(_BOUND_LOCKS, (f"{lock_seconds}s",))
+        self._db = connected(url, prepare_threshold=None if pooled else 2)
+        # In each transaction anew, where the next may be another session's.
+        self._bound = (f"{lock_seconds}s", pooled)
+        if not pooled:
+            self._db.execute(_BOUND_LOCKS, self._bound)
         # For what gives no rows: to make a cursor costs as much as to use one.
         self._telling = self._db.cursor()
         self._said: dict[str, Any] = {}
@@ -142,11 +193,19 @@ class PostgresConnection:
         ahead = self._ahead.pop((tenant, run))  # used once: whoever comes next asks for what has become of it
         return [] if ahead is None else [ahead]
 
+    def glance(self) -> None:
+        """Check whether the store was moved or settled, and forget what was read before runs were claimed unnamed."""
+        self._ahead = {}
+        if self.origin is not None:
+            self.origin.glance(self.execute(say.META, 100), self)
+
     def begin(self, firm: bool = True, runs: list[tuple[str, str]] | None = None) -> None:
         self._firm = firm
         self._sending = ExitStack()
         self._pipeline = self._sending.enter_context(self._db.pipeline())
         self.tell("BEGIN ISOLATION LEVEL READ COMMITTED")
+        if self._bound[1]:
+            self._telling.execute(_BOUND_LOCKS, self._bound)
         if not firm:
             self.tell("SET LOCAL synchronous_commit = off")
         self._told_before = self.told
@@ -163,6 +222,7 @@ class PostgresConnection:
     def whole(self, do: Callable[[PostgresConnection], None]) -> None:
         """Run a function in a transaction, each statement answered before the next."""
         with self._db.transaction():
+            self._db.execute(_BOUND_LOCKS, self._bound)
             do(self)
 
     def _sent(self) -> None:
@@ -178,16 +238,27 @@ class PostgresConnection:
         effects = merged(results)
         give_places(self, say.POSTGRES, effects.placed)
         add(self, effects.tallies)
-        if effects.wakes:
-            told = {payload if len(payload) < _PAYLOAD else "" for payload in map(json.dumps, set(effects.wakes))}
-            self.tell("SELECT pg_notify(?, told) FROM unnest(?::text[]) AS told", CHANNEL, list(told))
         mark = None if self.origin is None else self.origin.mark
         counts = mark is not None and self._firm and self.told != self._told_before
         asked = self._db.execute(_REACHED) if counts else None
-        self.tell("COMMIT")
-        self._sent()
+        committing = self._db.execute(b"COMMIT", prepare=False)
+        self._notify(effects.wakes)
+        try:
+            self._sent()
+        except Exception:
+            if committing.statusmessage != "COMMIT":
+                raise  # else it is the notice that failed, and whoever waits for it looks by itself
         if mark is not None and asked is not None:
             mark.reached(_number(asked.fetchone()))
+
+    def _notify(self, wakes: Sequence[tuple[str, str]]) -> None:
+        """Tell other processes what was committed, in a transaction of its own that is sent along.
+
+        One that notifies holds a lock of the whole server until it is on the disk: this one need not be.
+        """
+        if wakes:
+            told = {payload if len(payload) < _PAYLOAD else "" for payload in map(json.dumps, set(wakes))}
+            self._db.execute(_NOTIFY, (CHANNEL, list(told)))
 
     def rollback(self) -> None:
         from psycopg.pq import TransactionStatus
@@ -238,19 +309,19 @@ def _number(row: Any) -> int:
     return row[0] if row is not None and isinstance(row[0], int) else 0
 
 
-def prepare(url: str) -> Origin:
+def prepare(url: str, *, pooled: bool = False) -> Origin:
     """Migrate the schema to the newest version, each version whole or not at all, whoever comes first."""
     import psycopg
 
     try:
-        db = PostgresConnection(url, None, _OPENING_SECONDS)
+        db = PostgresConnection(url, None, _OPENING_SECONDS, pooled=pooled)
         try:
-            _check_encoding(db)
-            if not _is_current(db):
-                db.whole(_migrate)
+            check_encoding(db)
+            if not is_current(db):
+                db.whole(migrate)
             origin = Origin(db.place() or "")
             if is_unsettled_template(db, origin):
-                db.whole(lambda db: _settle_template(db, origin))
+                db.whole(lambda db: settle_once(db, origin))
             origin.look(db)
             read_meta(db).check_whole()
         finally:
@@ -264,55 +335,6 @@ def prepare(url: str) -> Origin:
             "the PostgreSQL journal cannot be opened, and why is left out, since a part of the password may be in it: "
             "write postgresql://user:password@host:port/database, and percent-encode what is special in the password"
         ) from None
-
-
-def _settle_template(db: PostgresConnection, origin: Origin) -> None:
-    db.execute(_ALONE)
-    settle_template(db, origin)
-
-
-def _check_encoding(db: PostgresConnection) -> None:
-    [(encoding,)] = db.execute("SHOW server_encoding")
-    if encoding != "UTF8":
-        raise StorageError(f"the database has the encoding {encoding}, and a journal needs UTF8: create another one")
-
-
-def _is_current(db: PostgresConnection) -> bool:
-    """Return whether the schema is this very version: such a database is only read to open it."""
-    if not _is_made(db):
-        return False
-    return db.execute("SELECT max(version) FROM keyturn_schema") == [(say.SCHEMA,)]
-
-
-def _is_made(db: PostgresConnection) -> bool:
-    """Return whether the schema was begun.
-
-    That a name is free the server may remember from before it waited for a lock; to read a catalog makes it look again.
-    """
-    return bool(db.execute("SELECT oid FROM pg_class WHERE oid = to_regclass('keyturn_schema')"))
-
-
-def _migrate(db: PostgresConnection) -> None:
-    db.execute(_ALONE)
-    if not _is_made(db):
-        # a role that may not create uses what an administrator made
-        db.execute("CREATE TABLE keyturn_schema (version BIGINT NOT NULL)")
-    [(found,)] = db.execute("SELECT max(version) FROM keyturn_schema")
-    version = found or 0
-    if version > say.SCHEMA:
-        raise StorageError(f"the database was written by a newer Keyturn (schema {version}); upgrade to open it")
-    if 0 < version < say.FIRST:
-        raise StorageError(
-            f"the database was written by an older format (schema {version}), which this Keyturn does not read; "
-            "finish its runs with the Keyturn that wrote it"
-        )
-    for statements in say.migrations(say.POSTGRES)[max(version - say.FIRST + 1, 0) :]:
-        for statement in statements:
-            db.execute(statement)
-    if version < say.SCHEMA:
-        db.execute("INSERT INTO keyturn_schema (version) VALUES (?)", say.SCHEMA)
-    if version == 0:
-        begin(db)
 
 
 def _plain_url(url: str) -> bool:

@@ -10,6 +10,8 @@ import msgspec
 from .waiters import Waiters
 
 CHANNEL = "keyturn"
+#: The first half of the keys of the locks by which workers show that they live.
+PRESENT = 1_264_934_484
 # A server that vanished is given up: without these a connection waits for hours for an answer that never comes.
 _ALIVE = {"keepalives_idle": "10", "keepalives_interval": "5", "keepalives_count": "3", "tcp_user_timeout": "30000"}
 
@@ -22,6 +24,18 @@ def connected(url: str, **options: Any) -> Any:
     given = conninfo_to_dict(url)
     bounds = {name: value for name, value in ({"connect_timeout": "10"} | _ALIVE).items() if name not in given}
     return psycopg.connect(url, autocommit=True, client_encoding="utf8", **bounds, **options)
+
+
+def pooled_url(url: str) -> tuple[str, bool]:
+    """Take `pooled=1` off a URL; return whether it was there.
+
+    >>> pooled_url("postgresql://db/keyturn?sslmode=require&pooled=1")
+    ('postgresql://db/keyturn?sslmode=require', True)
+    """
+    base, mark, query = url.partition("?")
+    given = query.split("&") if mark else []
+    left = [each for each in given if each not in ("pooled=1", "pooled=0")]
+    return base + ("?" + "&".join(left) if left else ""), "pooled=1" in given
 
 
 class PostgresListener:
@@ -37,6 +51,8 @@ class PostgresListener:
         self._ready, self._closed = threading.Event(), threading.Event()
         self._lock = threading.Lock()
         self._thread: threading.Thread | None = None
+        # The workers of this process that show by a lock of this connection that they live, and whether each does.
+        self._present: dict[str, threading.Event] = {}
 
     @property
     def hears(self) -> bool:
@@ -52,6 +68,16 @@ class PostgresListener:
                 self._thread = threading.Thread(target=self._listen, name="keyturn-postgres-listener", daemon=True)
                 self._thread.start()
         self._ready.wait(10)
+
+    def be_present(self, worker: str) -> bool:
+        """Hold a lock for as long as this process lives; return whether it is held by now."""
+        shown = self._present.setdefault(worker, threading.Event())
+        self.begin()
+        return shown.wait(10)
+
+    def be_absent(self, worker: str) -> None:
+        """Hold it no more, soon."""
+        self._present.pop(worker, None)
 
     def stop(self) -> None:
         """Stop listening, soon."""
@@ -80,7 +106,9 @@ class PostgresListener:
                 self._closed.wait(0.2)
 
     def _hear(self, db: Any) -> None:
+        held = set[str]()
         while not self._closed.is_set():
+            self._show(db, held)
             for told in db.notifies(timeout=0.2):
                 if told.pid in self._own:  # whoever wrote here has rung here
                     continue
@@ -89,6 +117,19 @@ class PostgresListener:
                     self._bell.ring([name])
                 else:
                     self._bell.ring_all()
+
+    def _show(self, db: Any, held: set[str]) -> None:
+        """Hold the locks of the workers of this process, which end with the connection at the latest.
+
+        They are shared, as a connection that is lost here may hold them for a while at the server.
+        """
+        for worker, shown in [(name, shown) for name, shown in self._present.items() if name not in held]:
+            db.execute(b"SELECT pg_advisory_lock_shared(%s, hashtext(%s))", (PRESENT, worker))
+            held.add(worker)
+            shown.set()
+        for worker in held - self._present.keys():
+            db.execute(b"SELECT pg_advisory_unlock_shared(%s, hashtext(%s))", (PRESENT, worker))
+            held.discard(worker)
 
 
 def _rung(payload: str) -> tuple[str, str] | None:

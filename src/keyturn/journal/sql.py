@@ -17,7 +17,19 @@ from ..core.states import OVER
 from . import outbox_sql
 from . import statements as say
 from .base import Claim, ClaimFilter, DueRun, Lease, LostRace
-from .lease_sql import LONGEST_MS, LogPlace, check_free, check_takable, give_back, take
+from .lease_sql import (
+    LONGEST_MS,
+    NO_ROW,
+    LogPlace,
+    check_free,
+    check_takable,
+    claim_due,
+    due_values,
+    give_back,
+    place_in,
+    take,
+)
+from .optional import DueClaims
 from .pages import keyed_rows
 from .rows import (
     ENDED,
@@ -36,8 +48,6 @@ from .sealing import DAMAGED, Row, askable, columns, marked, plain_notice, seal_
 from .selecting import SqlTable, select
 from .statements import SqlDialect
 from .store_thread import StoreConnection
-
-_NO_ROW = "cannot be reached: what the journal's table of runs says of the run is not what was written there"
 
 
 class Appended(NamedTuple):
@@ -161,7 +171,7 @@ class Tenant:
         found = db.execute(say.HEAD, self.name, run)
         head = found[0][0] if found else 0
         if type(head) is not int or head < 0:
-            raise LogDamaged(run, 0, _NO_ROW)
+            raise LogDamaged(run, 0, NO_ROW)
         return head
 
     def links(self, db: StoreConnection, run: str) -> list[tuple[str, str]]:
@@ -206,11 +216,13 @@ class Tenant:
 
     def due(self, db: StoreConnection, limit: int, only: ClaimFilter | None = None) -> list[DueRun]:
         """Return runs that are due."""
-        now, chosen = db.now(), (*self._dialect.chosen(only or ClaimFilter()), limit)
-        times = ((now,), (now + LONGEST_MS,), (now,), ())
-        asked = [value for time in times for value in (self.name, *time, *chosen)]
-        found = db.execute(self._dialect.due, *asked, limit)
+        now = db.now()
+        found = db.execute(self._dialect.due, *due_values(self._dialect, self.name, now, limit, only or ClaimFilter()))
         return [DueRun(run, at or now, agent, needs) for at, run, agent, needs in found]
+
+    def claim_due(self, db: StoreConnection, worker: str, ttl_ms: int, limit: int, only: ClaimFilter) -> DueClaims:
+        """Take the leases on runs that are due."""
+        return claim_due(db, self._dialect, self.name, Lease(worker, ttl_ms), limit, only)
 
     def next_due(self, db: StoreConnection, only: ClaimFilter | None = None) -> tuple[int | None, int]:
         """Return when the next run is due, and the time now."""
@@ -284,12 +296,7 @@ class Tenant:
         found = db.known(self.name, run)
         if not found:
             return None
-        head, epoch, holder, until, due, status, started_at, session, takers, time = found[0]
-        given = (head, epoch, holder, until or 0, due, status, started_at, session, takers, db.now(time))
-        try:
-            return msgspec.convert(given, LogPlace)
-        except msgspec.ValidationError:
-            raise LogDamaged(run, 0, _NO_ROW) from None
+        return place_in(run, (*found[0][:-1], db.now(found[0][-1])))
 
     def _place(self, db: StoreConnection, run: str) -> LogPlace:
         """Return where a run is; an unknown one begins here."""

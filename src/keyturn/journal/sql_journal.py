@@ -60,7 +60,7 @@ class SQLJournal(RestorableStore):
     ) -> None:
         self.tenant = check_name("a tenant's name", tenant)
         super().__init__(dialect, threads, origin)
-        self._bell = bell
+        self._bell, self._at_most = bell, AT_MOST
         self._mine = Tenant(dialect, tenant, self.keys)
         # A view keeps the store that it is a view of, and by that its threads.
         self._whole: Self | None = None
@@ -126,14 +126,14 @@ class SQLJournal(RestorableStore):
                 for line in await self.read(run, after):
                     after += 1
                     yield line
-                await waited(ring, AT_MOST)
+                await waited(ring, self._at_most)
 
     async def watch_all(self) -> AsyncGenerator[None, None]:
         with self._bell.heard(self.tenant, ANY) as ring:
             await self.listening()
             while True:
                 yield
-                await waited(ring, AT_MOST)
+                await waited(ring, self._at_most)
 
     async def claim(self, run: str, worker: str, ttl_ms: int) -> Claim:
         check_name("a run's id", run)
@@ -182,6 +182,16 @@ class SQLJournal(RestorableStore):
         """Return the runs that are due, the longest first, with what a worker needs to move each."""
         return await self._reader.ask(lambda db: self._mine.due(db, limit))
 
+    async def end_claims(self, worker: str) -> None:
+        """Let the leases of a worker that died be over: its runs are due at once."""
+
+        def end(db: StoreConnection) -> CommitEffects:
+            now = db.now()
+            db.tell(say.OVER_FOR, now, self.tenant, worker, now)
+            return CommitEffects([(self.tenant, DUE)])
+
+        await self._writer.ask(end, firm=False)
+
     async def now(self) -> int:
         return await self._reader.ask(lambda db: db.now())
 
@@ -194,7 +204,7 @@ class SQLJournal(RestorableStore):
                 left = None if timeout is None else timeout - (asyncio.get_running_loop().time() - begun)
                 if (first is not None and first <= now) or (left is not None and left <= 0):
                     return
-                waits = [AT_MOST, *([] if left is None else [left])]
+                waits = [self._at_most, *([] if left is None else [left])]
                 waits += [] if first is None else [(first - now) / 1_000]
                 await waited(ring, max(min(waits), 0.001))
 
@@ -229,7 +239,7 @@ class SQLJournal(RestorableStore):
         with self._bell.heard(self.tenant, NOTICES) as ring:
             await self.listening()
             if not await self.outbox(1):
-                await waited(ring, AT_MOST if timeout is None else min(timeout, AT_MOST))
+                await waited(ring, min(self._at_most, self._at_most if timeout is None else timeout))
 
     async def deliveries(self, query: DeliveryQuery) -> list[Delivery]:
         return await self._reader.ask(lambda db: self._mine.deliveries(db, query))

@@ -25,10 +25,13 @@ from . import statements as say
 from .commit_effects import merged, waking
 from .file_system import network_kind
 from .generation import COUNT, ID, Origin, count_in, counted
+from .optional import WATCHED
 from .pages import rows_of
+from .presence_files import PresenceFiles
 from .process_signal import ProcessSignal
 from .session_sql import give_places
 from .sql_journal import SQLJournal
+from .sqlite_copies import checkpoint, copy_into
 from .sqlite_faults import OpenFiles, judge
 from .sqlite_schema import is_current, migrate, origin_of
 from .store_thread import StoreThread
@@ -90,6 +93,7 @@ class SQLiteJournal(SQLJournal):
         super().__init__(say.SQLITE, (writer, reader), bell, tenant, origin)
         weakref.finalize(self, process_signal.close)
         process_signal.listen()
+        self._presence = PresenceFiles(file)
 
     @classmethod
     def open(cls, url: str) -> Self:
@@ -109,20 +113,43 @@ class SQLiteJournal(SQLJournal):
     async def now(self) -> int:
         return self._clock()  # the file has no clock of its own, so nobody has to be asked
 
+    def _alone(self) -> SQLiteConnection:
+        """Open a connection for one thing, so that no reader waits for it."""
+        return SQLiteConnection(Path(self._origin.at), None)
+
+    async def be_present(self, worker: str) -> bool:
+        """Show by a locked file that a worker of this process lives."""
+        return network_kind(self.path) is None and self._presence.show(worker)
+
+    async def be_absent(self, worker: str) -> None:
+        """Remove that file."""
+        self._presence.hide(worker)
+
+    async def absent(self) -> list[str]:
+        """Return the workers that hold runs and whose file nobody holds."""
+        found = await self._reader.short(lambda db: db.execute(say.HOLDERS, self.tenant))
+        watched = [name for (name,) in found if isinstance(name, str) and name.endswith(WATCHED)]
+        return [name for name in watched if self._presence.is_gone(name)]
+
+    async def end_claims(self, worker: str) -> None:
+        """Let the leases of a worker that died be over: its runs are due at once."""
+        await super().end_claims(worker)
+        self._presence.forget(worker)
+
     async def close(self) -> None:
         self._doorbell.close()
         await super().close()
 
     async def erase(self, run: str) -> None:
         await super().erase(run)
-        await asyncio.to_thread(_checkpoint, Path(self._origin.at))  # the WAL holds what the pages said before
+        await asyncio.to_thread(checkpoint, self._alone)  # the WAL holds what the pages said before
 
     async def backup(self, path: str | Path) -> None:
         """Copy the whole store, as it is now, to a file that is not there yet."""
         target = Path(os.path.abspath(path))
         if not _made_private(target):
             raise UserError(f"{str(path)!r} is there already; a backup never overwrites")
-        await asyncio.to_thread(_copy, Path(self._origin.at), target)
+        await asyncio.to_thread(copy_into, self._alone, target)
 
 
 class SQLiteConnection:
@@ -259,32 +286,6 @@ class SQLiteConnection:
     def close(self) -> None:
         self._db.close()
         self._held.close()
-
-
-def _checkpoint(file: Path) -> None:
-    """Write the WAL into the file and leave nothing in it."""
-    try:
-        db = SQLiteConnection(file, None)
-        try:
-            db.execute("PRAGMA wal_checkpoint(TRUNCATE)")
-        finally:
-            db.close()
-    except Exception as error:
-        raise judge(error).error from error
-
-
-def _copy(source: Path, target: Path) -> None:
-    """Copy a store, on a connection of its own, so that no reader waits for it."""
-    try:
-        db = SQLiteConnection(source, None)
-        try:
-            db.execute("VACUUM INTO ?", str(target))
-        finally:
-            db.close()
-    except BaseException as error:
-        for end in ("", "-journal"):  # half a copy is none, and in the way of the next
-            target.with_name(target.name + end).unlink(missing_ok=True)
-        raise judge(error).error from error
 
 
 def _busy_timeout(url: str) -> tuple[str, float]:

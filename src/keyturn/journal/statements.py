@@ -13,6 +13,7 @@ from typing import Any
 from msgspec.json import encode
 
 from .base import RESERVED, ClaimFilter
+from .optional import WATCHED
 from .rows import COUNTED_FROM, EDGES, ENDED
 
 # The first version that this Keyturn reads, and the newest.
@@ -47,6 +48,8 @@ class SqlDialect:
     alone: str
     # Lets nobody begin to write to a run until the transaction ends, where the database has several writers.
     still: str
+    # Locks the rows that are found, without those that another has locked, where the database locks rows.
+    skipping: str
     # Names the index to go by, where the database has no statistics by which to choose one.
     by: str
     # A list of names that is given as one value, and whether a column is among them.
@@ -65,17 +68,29 @@ class SqlDialect:
 
         What is no name is left out here and not of the page: rows that somebody planted starve no others.
         """
-        columns, queued = "run, agent, needs", self.by.format("runs_queued")
+        columns = "run, agent, needs"
+        # Each as far as it is needed: however many are due, so many rows are read and none is sorted that is not shown.
+        parts = (f"SELECT * FROM ({each}) AS part{n}" for n, each in enumerate(self._due_parts(columns)))
+        return f"SELECT at, {columns} FROM ({' UNION ALL '.join(parts)}) AS found ORDER BY at, run LIMIT ?"
+
+    @property
+    def claim_due(self) -> str:
+        """Select the same for whoever claims them, and lock them; what another is about to claim is skipped."""
+        parts = [
+            f"part{n} AS ({each}{self.skipping})" for n, each in enumerate(self._due_parts(f"run, {HEAD_COLUMNS}"))
+        ]
+        union = " UNION ALL ".join(f"SELECT * FROM part{n}" for n in range(len(parts)))
+        found = f"SELECT *, {self.time} FROM ({union}) AS found ORDER BY at, run LIMIT ?"
+        return f"WITH {', '.join(parts)} {found}"
+
+    def _due_parts(self, columns: str) -> list[str]:
         parts = (
             f"SELECT held_until AS at, {columns} FROM runs WHERE tenant = ? AND held_until <= ?",
             f"SELECT held_until AS at, {columns} FROM runs WHERE tenant = ? AND held_until > ?",
             f"SELECT due AS at, {columns} FROM runs WHERE tenant = ? AND due <= ? AND holder IS NULL",
-            f"SELECT 0 AS at, {columns} FROM runs{queued} WHERE tenant = ? AND {_TURN_HAS_COME}",
+            f"SELECT 0 AS at, {columns} FROM runs{self.by.format('runs_queued')} WHERE tenant = ? AND {_TURN_HAS_COME}",
         )
-        # Each as far as it is needed: however many are due, so many rows are read and none is sorted that is not shown.
-        limited = (f"{part} AND {self._movable} ORDER BY at LIMIT ?" for part in parts)
-        found = " UNION ALL ".join(f"SELECT * FROM ({part}) AS part{n}" for n, part in enumerate(limited))
-        return f"SELECT at, {columns} FROM ({found}) AS found ORDER BY at, run LIMIT ?"
+        return [f"{part} AND {self._movable} ORDER BY at LIMIT ?" for part in parts]
 
     @property
     def next_due(self) -> str:
@@ -115,6 +130,7 @@ SQLITE = SqlDialect(
     today="CAST(strftime('%s', 'now') AS INTEGER) / 86400",
     alone="",
     still="",
+    skipping="",
     by=" INDEXED BY {}",
     any_name="?",
     among="{} IN (SELECT value FROM json_each(?))",
@@ -128,6 +144,7 @@ POSTGRES = SqlDialect(
     today="floor(extract(epoch FROM clock_timestamp()) / 86400)::bigint",
     alone="SELECT pg_advisory_xact_lock(hashtextextended(?, 6))",
     still="LOCK TABLE runs, meta IN EXCLUSIVE MODE",
+    skipping=" FOR UPDATE SKIP LOCKED",
     by="",
     any_name="?::text[]",
     among="{} = ANY(?::text[])",
@@ -280,6 +297,14 @@ TAKEN = (
 )
 RENEWED = "UPDATE runs SET held_until = ? WHERE tenant = ? AND run = ?"
 RELEASED = "UPDATE runs SET holder = NULL, held_until = NULL, due = ?, takers = ? WHERE tenant = ? AND run = ?"
+# What a worker holds that died.
+HOLDERS = "SELECT DISTINCT holder FROM runs WHERE tenant = ? AND held_until IS NOT NULL"
+HOLDERS_WITHOUT_LOCK = (
+    f"{HOLDERS} AND right(holder, {len(WATCHED)}) = '{WATCHED}' AND NOT EXISTS (SELECT FROM pg_locks WHERE "
+    "locktype = 'advisory' AND objsubid = 2 AND classid::bigint = ? AND objid::bigint = (hashtext(holder)::bigint & "
+    "4294967295) AND database = (SELECT oid FROM pg_database WHERE datname = current_database()))"
+)
+OVER_FOR = "UPDATE runs SET held_until = ? WHERE tenant = ? AND holder = ? AND held_until > ?"
 # Of all tenants, where a store was restored.
 END_CLAIMS = (
     "UPDATE runs SET epoch = epoch + 1, holder = NULL, held_until = NULL, due = coalesce(due, ?), takers = 0 "

@@ -21,6 +21,8 @@ NOTICES = "\x00notices"
 ANY = "\x00any"
 # However a ring from another process got lost, who waits looks again after so many seconds.
 AT_MOST = 15.0
+# The same where no process can ring another, since each transaction has another session of the database.
+POOLED_AT_MOST = 1.0
 
 
 class Waiters:

@@ -20,18 +20,12 @@ from tests.waiting import until_now
 ROOT = Path(__file__).resolve().parents[3]
 PROGRAM = '''
 import asyncio
-import sys
 from pathlib import Path
 
-import keyturn.engine.worker
 from keyturn import Agent, App, function_tool
-from keyturn.engine.execution import Execution
 from keyturn.testing import ScriptedModel, function_call, tool_outputs
 
 HERE = Path(__file__).parent
-if "worker" in sys.argv:
-    keyturn.engine.worker.TTL_MS = Execution.lease_ms = 1_000  # so that nobody has to wait for a minute
-
 
 @function_tool(needs_approval=True)
 async def rotate_keys(cluster: str) -> str:
@@ -48,7 +42,7 @@ def says(request):
 
 
 agent = Agent("keys", model=ScriptedModel(says), tools=[rotate_keys])
-app = App([agent], f"sqlite:///{HERE / 'runs.db'}", worker=False)
+app = App([agent], f"sqlite:///{HERE / 'runs.db'}", worker=False, lease=1)  # so that nobody has to wait for a minute
 '''
 
 

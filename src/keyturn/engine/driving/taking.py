@@ -56,12 +56,18 @@ def _waits(drive: Drive) -> bool:
 
 
 async def claimed(journal: Journal, run: str, worker: str, ttl_ms: int) -> Claim:
-    """Claim a run, or raise `Conflict` naming its holder, `SetAside` where three died taking it up.
+    """Claim a run, or raise `Conflict` naming its holder, `SetAside` where three died taking it up."""
+    asked = steady()
+    return await accepted(journal, await journal.claim(run, worker, ttl_ms), asked, ttl_ms)
+
+
+async def accepted(journal: Journal, claim: Claim, asked: float, ttl_ms: int) -> Claim:
+    """Return a claim that was asked for at some time, or raise `SetAside` where three died taking its run up.
 
     A lease that was long on its way may have expired, and the clock that is set by it would be long behind: it is
     renewed.
     """
-    asked, claim = steady(), await journal.claim(run, worker, ttl_ms)
+    run = claim.run
     for _ in range(TRIES):
         if steady() - asked <= TIMELY:
             break

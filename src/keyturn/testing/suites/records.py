@@ -16,7 +16,8 @@ from ...core.errors import Conflict, UserError
 from ...core.seal import parted
 from ...engine.run.log_cache import verify_run
 from ...engine.run.open_run import chain_of
-from ...journal.base import Backlog, Claim, ClaimFilter, Journal, LostRace, Store, filters_due
+from ...journal.base import Claim, ClaimFilter, Journal, LostRace, Store, filters_due
+from ...journal.optional import Backlog
 from ...journal.rows import DAY_MS, Changes, Closing, GrantRow, Notice, Period, Query, RequestRow, RunRow, Tally
 from .journal_case import JournalCase
 

@@ -1,0 +1,61 @@
+"""The seams that a store may be without: what they answer is found out otherwise, later or with more questions."""
+
+from __future__ import annotations
+
+from typing import NamedTuple, Protocol, runtime_checkable
+
+from .base import Claim, ClaimFilter, DueRun
+
+#: How the name of a worker ends whose process shows that it lives.
+WATCHED = "-watched"
+
+
+class DueClaims(NamedTuple):
+    """Holds the claims on runs that were due, and the names of those that are due and have to be claimed one by one."""
+
+    claims: list[Claim]
+    others: list[str]
+
+
+@runtime_checkable
+class Backlog(Protocol):
+    """Says which runs are due that no worker moves, and what a worker needs to move them.
+
+    >>> from keyturn.journal.memory import MemoryJournal
+    >>> isinstance(MemoryJournal(), Backlog)
+    True
+    """
+
+    async def overdue(self, limit: int = 100) -> list[DueRun]:
+        """Return the runs that are due, the longest first."""
+        ...
+
+
+@runtime_checkable
+class ClaimsDue(Protocol):
+    """Claims what is due in one question, so that no two workers ask for the same run: a store may be without it."""
+
+    async def claim_due(self, worker: str, ttl_ms: int, limit: int, only: ClaimFilter) -> DueClaims:
+        """Take the leases on runs that are due."""
+        ...
+
+
+@runtime_checkable
+class Presence(Protocol):
+    """Knows which workers' processes died, before their leases run out; a name that is watched ends with `WATCHED`."""
+
+    async def be_present(self, worker: str) -> bool:
+        """Show, until the process ends, that a worker of it lives; return whether that can be shown here."""
+        ...
+
+    async def be_absent(self, worker: str) -> None:
+        """Show it no more."""
+        ...
+
+    async def absent(self) -> list[str]:
+        """Return the watched workers that hold runs and of which nothing shows that they live."""
+        ...
+
+    async def end_claims(self, worker: str) -> None:
+        """Let the leases of a worker that died be over: its runs are due at once."""
+        ...

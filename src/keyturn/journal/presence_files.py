@@ -1,0 +1,69 @@
+"""Show that a process lives by a locked file beside the journal's: the system gives the lock back when it dies.
+
+Whether a lock is held can be seen on this machine alone, which is where a SQLite journal is. A file that is not there
+says nothing, and then the lease is waited for.
+"""
+
+from __future__ import annotations
+
+import os
+from contextlib import suppress
+from pathlib import Path
+
+try:
+    import fcntl
+except ImportError:  # a system without these locks
+    fcntl = None
+
+
+class PresenceFiles:
+    """Holds the locked files of this process's workers, in a directory beside the journal's file."""
+
+    def __init__(self, path: Path) -> None:
+        self._folder = path.with_name(path.name + "-workers")
+        self._held: dict[str, int] = {}
+
+    def show(self, worker: str) -> bool:
+        """Hold the file of a worker; return whether that can be done here."""
+        if fcntl is None:
+            return False
+        try:
+            self._folder.mkdir(mode=0o700, exist_ok=True)
+            place = os.open(self._folder / worker, os.O_RDWR | os.O_CREAT | os.O_EXCL, 0o600)
+        except OSError:
+            return False
+        self._held[worker] = place
+        try:
+            fcntl.flock(place, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except OSError:
+            self.hide(worker)
+            return False
+        return True
+
+    def hide(self, worker: str) -> None:
+        """Give a worker's file back."""
+        place = self._held.pop(worker, None)
+        if place is not None:
+            self.forget(worker)
+            os.close(place)
+
+    def is_gone(self, worker: str) -> bool:
+        """Return whether the file of a worker is there and nobody holds it."""
+        if fcntl is None or worker in self._held or os.sep in worker:
+            return False
+        try:
+            place = os.open(self._folder / worker, os.O_RDWR)
+        except OSError:
+            return False
+        try:
+            fcntl.flock(place, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except OSError:
+            return False
+        finally:
+            os.close(place)
+        return True
+
+    def forget(self, worker: str) -> None:
+        """Remove the file of a worker."""
+        with suppress(OSError):
+            (self._folder / worker).unlink()
