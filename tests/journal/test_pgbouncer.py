@@ -7,7 +7,6 @@ import os
 import shutil
 import socket
 import subprocess
-import time
 from collections.abc import Generator
 from pathlib import Path
 
@@ -17,6 +16,7 @@ from psycopg.conninfo import conninfo_to_dict
 
 from keyturn import Agent, App, function_tool
 from keyturn.testing import ScriptedModel, function_call, tool_outputs
+from tests.waiting import until_now
 
 PROGRAM = shutil.which("pgbouncer") or shutil.which("pgbouncer", path="/usr/sbin:/sbin")
 
@@ -43,23 +43,18 @@ def pooler(database: str, tmp_path: Path) -> Generator[str]:
     url = f"postgresql://{to['user']}@127.0.0.1:{port}/keyturn"
     with subprocess.Popen([PROGRAM, "-q", *as_nobody, ini], stderr=subprocess.DEVNULL) as running:
         try:
-            _until_it_answers(url)
+            until_now(lambda: _answers(url))
             yield f"{url}?pooled=1"
         finally:
             running.kill()
 
 
-def _until_it_answers(url: str) -> None:
-    last = time.monotonic() + 30
-    while True:
-        try:
-            psycopg.connect(url, connect_timeout=5).close()
-        except psycopg.OperationalError:
-            if time.monotonic() > last:
-                raise
-            time.sleep(0.05)
-        else:
-            return
+def _answers(url: str) -> bool:
+    try:
+        psycopg.connect(url, connect_timeout=5).close()
+    except psycopg.OperationalError:
+        return False
+    return True
 
 
 async def test_runs_are_started_approved_and_ended_through_a_pooler_in_transaction_mode(pooler: str) -> None:

@@ -99,7 +99,7 @@ async def test_what_is_claimed_unnamed_is_not_claimed_again_in_the_same_transact
     journal = PostgresJournal(database)
     await journal.append("run", 0, [b"1"])
     blocked = asyncio.ensure_future(journal.write(lambda db: db.execute("SELECT pg_sleep(0.3)")))
-    await asyncio.sleep(0.1)  # what is asked from here on shares a transaction
+    await until(lambda: journal._writer._busy and not journal._writer._jobs)  # now all shares a transaction
     both = await asyncio.gather(
         journal.claim_due("w1", 60_000, 5, ClaimFilter()), journal.claim("run", "w2", 60_000), return_exceptions=True
     )

@@ -29,7 +29,7 @@ async def main():
     await journal.append("run", 0, [b"1"])
     await journal.claim("run", sys.argv[2], 60_000)
     print("holds" if shown else "cannot show it", flush=True)
-    await asyncio.sleep(600)
+    await asyncio.Event().wait()
 
 asyncio.run(main())
 """
@@ -37,9 +37,11 @@ asyncio.run(main())
 
 async def absent(journal: Any, workers: list[str]) -> None:
     """Wait until these are absent: the system says so a moment after a process ended."""
-    async with asyncio.timeout(30):
-        while await journal.absent() != workers:
-            await asyncio.sleep(0.01)
+
+    async def are_absent() -> bool:
+        return await journal.absent() == workers
+
+    await until(are_absent)
 
 
 async def test_the_runs_of_a_process_that_died_are_due_before_its_lease_is_over(place: Place) -> None:
