@@ -98,8 +98,9 @@ class Worker:
         begun = False
         self._reports_at = asyncio.get_running_loop().time() + LATE_MS / 1_000
         leaving = asyncio.ensure_future(self._leaving.wait())
-        watching = await self._watch()
+        watching: asyncio.Task[None] | None = None
         try:
+            watching = await self._watch()
             while not leaving.done():
                 try:
                     await self._settled()

@@ -12,6 +12,8 @@ from .waiters import Waiters
 CHANNEL = "keyturn"
 #: The first half of the keys of the locks by which workers show that they live.
 PRESENT = 1_264_934_484
+# A worker that cannot show within so many seconds that it lives begins without: its leases are waited for then.
+_SHOWN_WITHIN = 3.0
 # A server that vanished is given up: without these a connection waits for hours for an answer that never comes.
 _ALIVE = {"keepalives_idle": "10", "keepalives_interval": "5", "keepalives_count": "3", "tcp_user_timeout": "30000"}
 
@@ -61,19 +63,25 @@ class PostgresListener:
 
     def begin(self) -> None:
         """Start listening; return when nothing can be missed any more."""
+        if self._start():
+            self._ready.wait(10)
+
+    def _start(self) -> bool:
         with self._lock:
             if self._closed.is_set():
-                return
+                return False
             if self._thread is None:
                 self._thread = threading.Thread(target=self._listen, name="keyturn-postgres-listener", daemon=True)
                 self._thread.start()
-        self._ready.wait(10)
+        return True
 
     def be_present(self, worker: str) -> bool:
         """Hold a lock for as long as this process lives; return whether it is held by now."""
         shown = self._present.setdefault(worker, threading.Event())
-        self.begin()
-        return shown.wait(10)
+        if self._start() and shown.wait(_SHOWN_WITHIN):
+            return True
+        self.be_absent(worker)
+        return False
 
     def be_absent(self, worker: str) -> None:
         """Hold it no more, soon."""

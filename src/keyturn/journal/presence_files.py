@@ -28,8 +28,7 @@ class PresenceFiles:
         if fcntl is None:
             return False
         try:
-            self._folder.mkdir(mode=0o700, exist_ok=True)
-            place = os.open(self._folder / worker, os.O_RDWR | os.O_CREAT | os.O_EXCL, 0o600)
+            place = self._made(worker)
         except OSError:
             return False
         self._held[worker] = place
@@ -39,6 +38,15 @@ class PresenceFiles:
             self.hide(worker)
             return False
         return True
+
+    def _made(self, worker: str) -> int:
+        how = os.O_RDWR | os.O_CREAT | os.O_EXCL
+        self._folder.mkdir(mode=0o700, exist_ok=True)
+        try:
+            return os.open(self._folder / worker, how, 0o600)
+        except FileNotFoundError:  # the last worker of before removed the directory meanwhile
+            self._folder.mkdir(mode=0o700, exist_ok=True)
+            return os.open(self._folder / worker, how, 0o600)
 
     def hide(self, worker: str) -> None:
         """Give a worker's file back."""
@@ -64,6 +72,7 @@ class PresenceFiles:
         return True
 
     def forget(self, worker: str) -> None:
-        """Remove the file of a worker."""
+        """Remove the file of a worker, and the directory after the last."""
         with suppress(OSError):
             (self._folder / worker).unlink()
+            self._folder.rmdir()
