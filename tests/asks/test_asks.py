@@ -28,8 +28,10 @@ from keyturn.client.sending import ServerError
 from keyturn.core.errors import BadJson, KeyturnError
 from keyturn.directory.login import Login
 from keyturn.engine.run.log_cache import log_in
+from keyturn.inbox.rule_lint import known_of
 from keyturn.journal.memory import MemoryJournal
 from keyturn.policies.grants import Grant
+from keyturn.policies.lint import lint
 from keyturn.policies.rules import Policy, allow, ask, deny
 from keyturn.presenting.asking import row_of
 from keyturn.server.places import StreamPlaces, TooManyStreams
@@ -185,6 +187,13 @@ async def test_a_policy_decides_and_takes_no_wish_away() -> None:
             assert row.request.terms is not None
             assert (row.request.terms.quorum, row.request.terms.role) == (quorum, None if wish is None else wish.role)
         assert (await now("other")).status == "pending"
+
+
+def test_a_rule_names_the_server_of_an_external_caller_and_the_linter_knows_it() -> None:
+    known = known_of({"external": ExternalAgent(), "desk": Agent("desk")})
+    rules = [allow(agent="external/shop", tool="buy"), allow(agent="desk/shop", tool="buy"), deny(agent="external/*")]
+    errors = [(each.rule, each.key) for each in lint(rules, known) if each.level == "error"]
+    assert errors == [(2, "agent")]
 
 
 async def test_the_wishes_of_a_caller_name_no_approver_in_place_of_those_of_the_policy() -> None:

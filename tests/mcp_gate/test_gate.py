@@ -148,13 +148,25 @@ async def test_a_server_that_dies_after_the_claim_leaves_the_call_in_doubt(shop:
         await shop.there(shop.port.app.inbox.resolve(row, "did_not_run", by="ada"))
 
 
-async def test_a_policy_decides_and_without_a_server_nothing_is_forwarded(shop: Shop) -> None:
-    shop.port.app.policy = Policy(allow(tool="buy", where={"count": {"lt": 5}}), deny(tool="buy"))
+async def test_a_policy_decides_by_server_tool_and_argument_and_without_a_server_nothing_is_forwarded(
+    shop: Shop,
+) -> None:
+    rules = Policy(
+        allow(agent="external/market", tool="buy", where={"count": {"lt": 5}}),
+        deny(agent="external/market", reason="Not here."),
+        allow(tool="read_price", agent="external/shop"),
+    )
+    shop.port.app.policy = rules
     try:
-        async with shop.client() as client:
+        async with shop.client("--name", "market") as client:
             assert text_of(await client.call_tool("buy", {"item": "pen", "count": 1})) == "bought 1 pen"
-            assert (await client.call_tool("buy", {"item": "pen", "count": 7})).is_error
+            assert "Not here." in text_of(await client.call_tool("buy", {"item": "pen", "count": 7}))
+            assert "Not here." in text_of(await client.call_tool("read_price", {"item": "pen"}))
             assert shop.bought == ["1 pen"]
+        async with shop.client("--hold", "0.2", "--keep", "0") as client:  # named as the server names itself
+            assert text_of(await client.call_tool("read_price", {"item": "pen"})) == "3"
+            assert "Pending approval" in text_of(await client.call_tool("buy", {"item": "pen", "count": 1}))
+            await until(lambda: none_pending(shop))
     finally:
         shop.port.app.policy = None
     async with shop.client(KEYTURN_SERVER="http://localhost:1") as client:

@@ -100,6 +100,8 @@ class ExternalTool(Tool):
 class _Tools:
     """Brings the tool of each run to its agent: the one that its caller asked for."""
 
+    of_callers = True  # a rule may name the server of the tool below the agent
+
     async def tools_for(self, context: RunContextWrapper[Any], agent: object) -> list[Any]:
         """Return the tool that this run asks for."""
         return [ExternalTool.of(asked_in(context.turn_input))]

@@ -150,7 +150,8 @@ class Past(Protocol):
 class CallView(msgspec.Struct, frozen=True):
     """Holds what a policy may look at: the call that will run, never a live object of the run.
 
-    `agent` is the agent's name and `path` its path from the root agent; `params` are the validated arguments that will
+    `agent` is the agent's name and `path` its path from the root agent, which ends in the server of the tool where an
+    external caller states one; `params` are the validated arguments that will
     run; `at` is the time in milliseconds; `read_only` says that the tool changes nothing, as it states; `secrets` which
     arguments nobody is shown; `approved` that a person decided for the call already, so that only a denial, or terms
     that the decision does not meet, change anything. `past` is there for a policy whose attribute `counts` is True: its

@@ -179,3 +179,8 @@ class GrantTerms(msgspec.Struct, frozen=True, omit_defaults=True, forbid_unknown
     def by(self) -> str | None:
         """Return who gave it, in a word for people to read."""
         return None if self.decider is None else self.decider.id
+
+
+def path_of_caller(agent: str, proposal: Proposal) -> str:
+    """Return the path by which rules name who calls: of an external caller, below its agent, the tool's server."""
+    return f"{agent}/{proposal.server}" if proposal.claimed and proposal.server else agent

@@ -19,6 +19,7 @@ from ..core.policy import CallView, Verdict
 from ..core.predicates.predicate import compared_secret, without_secrets
 from ..core.preview import redact
 from ..core.quota import LIMIT
+from ..core.records import path_of_caller
 from ..core.run import Call, Run, new_run
 from ..engine.run.log_cache import log_in
 from ..journal.base import Store
@@ -109,7 +110,7 @@ def _judged(run: Run, call: Call, was: Said, policy: Policy, by: str = "") -> Re
         call.proposal.label,
         call.proposal.risk,
         run.id,
-        call.agent,
+        path_of_caller(call.agent, call.proposal),
         run.now,
         past=RunPast(run, call.id, lambda path: path.rpartition("/")[2], hides=True),
         read_only=call.proposal.reads,

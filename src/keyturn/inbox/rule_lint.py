@@ -92,6 +92,7 @@ def known_of(agents: Agents) -> Known:
     unknown: set[str] = set()
     provided: set[str] = set()
     servers: set[str] = set()
+    callers: set[str] = set()
     more = False
     for root in agents.values():
         for path, agent in AgentGraph(root).agent_at.items():
@@ -100,10 +101,12 @@ def known_of(agents: Agents) -> Known:
             offered = _offered(agent)
             if offered.more:
                 unknown.add(path)
+            if any(getattr(source, "of_callers", False) for source in agent.mcp_servers):
+                callers.add(path)
             provided |= {tool.name for tool in offered.tools if not isinstance(tool, Tool) or tool.hosted}
             servers |= {tool.name for tool in offered.tools if isinstance(tool, Tool) and stands_for_several(tool)}
             tools += [_known(tool, agent.name, path) for tool in offered.tools if _is_one(tool)]
-    return Known(tools, named, unknown, provided, more, servers)
+    return Known(tools, named, unknown, provided, more, servers, callers)
 
 
 class _Offered(NamedTuple):

@@ -39,7 +39,8 @@ class Known(NamedTuple):
 
     `open` are the paths of agents whose servers bring tools that are not known yet, `provided` the tools that a
     provider runs without asking any rule, `servers` the MCP servers at a provider by label. With `more_agents`, a
-    callback hands over to agents that only it knows.
+    callback hands over to agents that only it knows. `callers` are the paths of agents of external callers, below which
+    a rule names the server of a tool.
     """
 
     tools: Sequence[KnownTool]
@@ -48,6 +49,7 @@ class Known(NamedTuple):
     provided: Collection[str] = ()
     more_agents: bool = False
     servers: Collection[str] = ()
+    callers: Collection[str] = ()
 
 
 class Complaint(NamedTuple):
@@ -89,6 +91,7 @@ class _Linted:
         self._rule = rule
         self._known = known
         agents = [path for name, path in known.agents if is_named(rule.agent, name) or is_named(rule.agent, path)]
+        agents += [path for path in known.callers if (rule.agent or "").startswith(f"{path}/")]
         self._agents = agents
         self._open = any(path in known.open for path in agents) or known.more_agents
         self._near = [each for each in known.tools if each.path in agents]

@@ -27,7 +27,7 @@ from ...core.past import RunPast
 from ...core.people import barred
 from ...core.policy import ALLOW, STRICTNESS, CallView, StoppedByPolicy, Verdict
 from ...core.preview import Preview
-from ...core.records import BY_GRANT
+from ...core.records import BY_GRANT, path_of_caller
 from ...core.run import Call, call_digest
 from ...core.states import READY
 from ...support.user_code import answer_of, class_name
@@ -301,7 +301,7 @@ def _view(drive: Drive, call: Call, tool: Tool) -> CallView:
         call.proposal.label,
         call.proposal.risk,
         drive.log.run.id,
-        call.agent,
+        path_of_caller(call.agent, call.proposal),
         max(drive.log.run.now, drive.live.clock()),
         call.decision is not None,
         read_only=call.proposal.reads,

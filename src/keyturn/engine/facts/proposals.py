@@ -17,7 +17,14 @@ from ...core.items import Item
 from ...core.preview import Preview
 from ...core.records import Gate, Recover
 from ...core.strict import parse
-from ...tools.base import InvalidArguments, Tool, plain_preview, shown_preview, stands_for_several, tool_digest
+from ...tools.base import (
+    InvalidArguments,
+    Tool,
+    plain_preview,
+    shown_preview,
+    stands_for_several,
+    tool_digest,
+)
 from ..run.frame_settings import FrameSettings, Toolset
 from ..run.new_ids import new_id
 from ..run.open_run import OpenRun
@@ -107,13 +114,20 @@ def facts_of(tool: Tool) -> dict[str, Any]:
         facts["elsewhere"] = True
     if tool.go_ahead is not None:
         facts["by_provider"] = True
-    if stands_for_several(tool):
-        facts["server"] = tool.name
+    if server := _server_of(tool):
+        facts["server"] = server
     if tool.claimed:
         facts["claimed"] = True
     if tool.final:
         facts["final"] = True
     return facts
+
+
+def _server_of(tool: Tool) -> str:
+    """Return the server that a tool stands for, or that a caller outside says it is of; "" for any other tool."""
+    if stands_for_several(tool):
+        return tool.name
+    return str(tool.spec().get("server", "")) if tool.claimed else ""
 
 
 def _preview(tool: Tool, params: object) -> Preview | None:
