@@ -4,10 +4,8 @@ Playwright's calls that wait keep a loop of their own in this thread while the b
 use `browser` has plain functions only, no `async def`; what they need of an app they ask `Served.does`.
 """
 
-from collections.abc import Generator
-
 import pytest
-from playwright.sync_api import Browser, Page
+from playwright.sync_api import Browser
 
 from tests.needs import missing
 from tests.server.browsing import ONE, chromium
@@ -20,12 +18,3 @@ def browser() -> Browser:
     if path is None:
         pytest.skip(missing("chromium"))
     return ONE.get(path)
-
-
-@pytest.fixture
-def tab(browser: Browser) -> Generator[Page]:
-    """A page of a browser that nobody used before: no cookies, and a desktop's size."""
-    context = browser.new_context(viewport={"width": 1280, "height": 800})
-    context.set_default_timeout(15_000)
-    yield context.new_page()
-    context.close()

@@ -15,7 +15,7 @@ from schemathesis.specs.openapi.checks import (
 )
 
 from keyturn.server.api.v1 import table
-from tests.effort import some
+from tests.effort import AT_LENGTH, some
 from tests.server.programs import Port, program
 
 CHECKS = [
@@ -44,6 +44,7 @@ async def test_the_openapi_names_every_route_and_every_struct() -> None:
                 assert {ref.rpartition("/")[2] for ref in refs} <= names
 
 
+@pytest.mark.sweep
 @pytest.mark.timeout(400)
 def test_each_answer_is_one_that_the_openapi_describes() -> None:
     with Port() as port:
@@ -53,12 +54,13 @@ def test_each_answer_is_one_that_the_openapi_describes() -> None:
         schema.config.generation.update(max_examples=EXAMPLES)
         failed = list[str]()
         asked = set[str]()
-        for found in schema.get_all_operations():
+        for place, found in enumerate(schema.get_all_operations()):
             operation: Any = found.ok()
-            if operation.path not in ENDLESS:
+            if operation.path not in ENDLESS and (AT_LENGTH or place % 2 == 0):
                 failed += _tried(operation, port)
                 asked.add(f"{operation.method.upper()} {operation.path}")
-        assert len(asked) == len(table()) - len(ENDLESS)
+        every = len(table()) - len(ENDLESS)
+        assert len(asked) >= (every if AT_LENGTH else every // 2 - 1)
         assert not failed, "\n\n".join(failed[:5])
 
 

@@ -87,6 +87,7 @@ def test_a_process_that_dies_fails_its_test_and_the_others_run(tmp_path: Path) -
     done = subprocess.run(
         [*command, "--rootdir", str(tmp_path), "-c", os.devnull, str(tmp_path)],
         cwd=root, capture_output=True, text=True, check=False,
+        env={**os.environ, "PYTEST_DISABLE_PLUGIN_AUTOLOAD": "1"},
     )  # fmt: skip
     assert "2 failed, 3 passed" in done.stdout, done.stdout + done.stderr
     assert "the process that ran this test ended with exit code 7" in done.stdout

@@ -66,6 +66,7 @@ PROGRAMS = {
 }
 
 
+@pytest.mark.trial
 @pytest.mark.usefixtures("forked_children")
 def test_each_program_is_reported_for_what_became_of_it(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     for name, text in PROGRAMS.items():

@@ -125,7 +125,7 @@ def test_a_seed_is_the_same_world_in_every_process() -> None:
     code = (
         "import sys; sys.path[:0] = ['.', 'src']\n"
         "from tests.trials.test_simulate import digest, made_world, simulate\n"
-        "with made_world(): print([digest(simulate(seed)) for seed in range(40, 46)])"
+        "with made_world(): print([digest(simulate(seed)) for seed in range(40, 43)])"
     )
     salt = "2" if os.environ.get("PYTHONHASHSEED") == "1" else "1"
     there = subprocess.run(
@@ -137,9 +137,9 @@ def test_a_seed_is_the_same_world_in_every_process() -> None:
         timeout=50,
         check=True,
     ).stdout
-    here = [digest(simulate(seed)) for seed in range(40, 46)]
+    here = [digest(simulate(seed)) for seed in range(40, 43)]
     assert there == f"{here}\n"
-    assert len(there) > 400
+    assert len(there) > 200
 
 
 # Builds that are broken on purpose --------------------------------------------------------------------------------

@@ -6,6 +6,7 @@ from collections.abc import Generator
 from contextlib import contextmanager
 from typing import Any
 
+import pytest
 from playwright.sync_api import Browser, expect
 
 from keyturn import Agent, App, Approval, MemoryJournal, function_tool
@@ -87,6 +88,7 @@ def test_the_button_opens_once_it_was_looked_at(own_key: None, browser: Browser)
         assert ended(served, asked["eraser"]).state == "approve"
 
 
+@pytest.mark.trial
 def test_without_script_a_look_is_a_button(own_key: None, browser: Browser) -> None:
     with staffed(browser, "eraser") as (served, device, asked):
         context = browser.new_context(java_script_enabled=False)
