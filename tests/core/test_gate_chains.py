@@ -315,6 +315,8 @@ def test_a_chain_names_as_many_people_as_its_steps_require() -> None:
     assert len(Approval(steps=[two, one]).in_turn) == 2
     late = Approval(users=["ann"], expires="1h", on_expiry="escalate", escalate_to=["bob"])
     assert len(Approval(steps=[one, late]).in_turn) == 2, "others may decide it then"
+    many = Approval(users=[f"user {number}" for number in range(3_000)], quorum=1_500)
+    assert len(Approval(steps=[many, many]).in_turn) == 2, "and not so many that it would take minutes to tell"
     again = Approval(steps=[one, Approval(role="ops")])
     assert combined(again, Approval(steps=[Approval(role="ops"), one])) is None
 

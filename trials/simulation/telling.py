@@ -8,7 +8,7 @@ from __future__ import annotations
 import asyncio
 from typing import Any
 
-from keyturn.channels.base import CLAIMED, TOPICS, Channel, Message
+from keyturn.channels.base import CLAIMED, RESOLVED, TOPICS, Channel, Message, Recipient
 from keyturn.channels.dispatcher import LEASE, Dispatcher
 from keyturn.channels.plan import Attempts, ChannelPlan
 from keyturn.core.errors import Conflict
@@ -29,6 +29,10 @@ class Books(Channel):
 
     def __init__(self, world: World) -> None:
         self._world = world
+
+    async def callers(self, _store: Any, _run: str, _at: int) -> list[Recipient]:
+        """It is what each caller outside is told by."""
+        return [Recipient(person="", channel=self.name)]
 
     async def send(self, message: Message) -> None:
         world, dice = self._world, self._world.telling_dice
@@ -52,8 +56,9 @@ def dispatcher(world: World, store: Any) -> Dispatcher:
 
 
 def named(notice: Notice) -> tuple[str, str, str]:
-    """A notice as it stands in the books."""
-    return notice.topic, notice.run, str(notice.about.get("request", ""))
+    """A notice as it stands in the books; callers outside know their run alone."""
+    request = "" if notice.topic == RESOLVED else str(notice.about.get("request", ""))
+    return notice.topic, notice.run, request
 
 
 async def tell_all(world: World) -> None:
