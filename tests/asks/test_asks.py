@@ -33,7 +33,7 @@ from keyturn.journal.memory import MemoryJournal
 from keyturn.policies.grants import Grant
 from keyturn.policies.lint import lint
 from keyturn.policies.rules import Policy, allow, ask, deny
-from keyturn.presenting.asking import row_of
+from keyturn.presenting.list_row import row_of
 from keyturn.server.places import StreamPlaces, TooManyStreams
 from keyturn.testing import ScriptedModel, check
 from tests.server.programs import peopled

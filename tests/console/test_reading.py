@@ -142,7 +142,9 @@ def test_an_agents_path_is_shown_with_what_it_was_asked() -> None:
     call = function_call("research", {"input": "Who sells paper?"})
     outer = Agent("desk", model=ScriptedModel([[call], "Done."]), tools=[tool])
     _, keyboard = typed(outer, "r", "")
-    assert "  agent: desk > research, asked: Who sells paper?\n" in keyboard.text
+    assert (
+        "  agent: research, called by desk\n  task from the agent that called it: Who sells paper?\n" in keyboard.text
+    )
 
 
 @pytest.mark.parametrize("width", [12, 20, 40, 80, 120])

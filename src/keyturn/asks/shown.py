@@ -9,7 +9,7 @@ from collections.abc import Mapping
 from typing import Any, cast
 
 from ..core.preview import Block, Command, Diff, Json, Preview, Text, redact
-from ..presenting.asking import SOURCE
+from ..presenting.list_row import SOURCE
 
 _LONGEST = 1_000
 

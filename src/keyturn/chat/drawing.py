@@ -16,9 +16,9 @@ from ..core.preview import Preview
 from ..core.usage import Prices
 from ..models.base import Usage
 from ..render.arguments import argument_lines, is_text
-from ..render.escape import escape
+from ..render.escape import Escaped, escape
 from ..render.layout import LayoutLine, preview_lines, text_lines
-from ..render.one_row import first_arguments
+from ..render.one_row import arguments_row
 from ..render.plural import plural
 from ..render.terminal import NARROWEST, rows
 from ..screens.drawing import Row, labelled, line_rows, ours, prose
@@ -88,10 +88,10 @@ def _call_rows(entry: CallEntry, width: int, *, whole: bool) -> Iterator[Row]:
     given: Any = entry.arguments
     known = cast("dict[str, Any]", given) if isinstance(given, dict) else {}
     room = width - len(lead) - len(entry.tool) - 2
-    told = first_arguments(known, room)
-    yield from labelled(style, lead, entry.tool + told, width)
+    told = arguments_row(known, room)
+    yield from labelled(style, lead, Escaped(f"{escape(entry.tool, keep='')}  {told}".rstrip()), width)
     inner = max(width - len(_BACK), NARROWEST)
-    for row in _below(entry, known, inner, whole=whole, told=told == first_arguments(known, sys.maxsize)):
+    for row in _below(entry, known, inner, whole=whole, told=told == arguments_row(known, sys.maxsize)):
         yield [("text", _BACK), *row]
 
 

@@ -3,23 +3,22 @@
 from __future__ import annotations
 
 import argparse
-import json
 from collections.abc import Iterator, Sequence
-from typing import Any, cast
+from typing import Any
 
 from ..directory.people import DECIDE
 from ..journal.rows import Query, RequestRow
 from ..presenting.asking import approvals
 from ..presenting.trail import TrailMark
 from ..render.escape import escape, quote
-from ..render.one_row import first_arguments
+from ..render.one_row import arguments_row
 from .deciding.drawing import STATES, beside, request_data
 from .finding import SHORT, find_run
 from .seats.base import Seat
 from .seats.sitting import run_at
 from .with_journal import Told, describe_journal
 
-_ROOM = 60  # characters of the arguments
+_ROOM = 80  # characters of the arguments
 _KINDS = {"in_doubt": "in doubt", "external": "asks"}
 
 
@@ -73,11 +72,8 @@ def _call(row: RequestRow) -> Iterator[str]:
         return
     yield f"{_KINDS.get(row.kind, '')} {escape(row.tool, keep='')}".strip()
     given: Any = row.request.requests if row.kind == "external" else row.params
-    if isinstance(given, dict) and given:
-        named = cast("dict[str, Any]", given)
-        yield escape(first_arguments(named, _ROOM).strip() or f"[{len(named)} arguments]", keep="")
-    elif given:
-        yield escape(json.dumps(given, ensure_ascii=False)[:_ROOM], keep="")
+    if given:
+        yield arguments_row(given, _ROOM)
     yield f"of {quote(row.agent)}, "
 
 

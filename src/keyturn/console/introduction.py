@@ -11,9 +11,11 @@ from typing import Any, LiteralString, cast
 
 from ..core.preview import Diff, Preview, Text
 from ..engine.views.items import ToolApprovalItem
+from ..presenting.asking import agent_task, agent_words
 from ..presenting.message_context import ADVICE, Context
+from ..render.escape import Escaped, escape
 from ..render.names import doubtful_names
-from ..render.one_row import first_arguments
+from ..render.one_row import arguments_row
 from .screen import RULE, Terminal
 
 _WANTS: dict[str, LiteralString] = {
@@ -32,10 +34,11 @@ def list_calls(screen: Terminal, items: list[ToolApprovalItem]) -> None:
     screen.say()
     screen.say("{} calls require your decision. Each is shown in full in its turn.", len(items))
     for place, item in enumerate(items, 1):
-        row = f"{place}  {item.qualified_name}"
+        row = f"{place}  {escape(item.qualified_name or '', keep='')}"
         given: Any = item.params
         known = cast("dict[str, Any]", given) if item.kind == "approval" and isinstance(given, dict) else {}
-        screen.label("call", row + first_arguments(known, min(screen.columns, RULE) - len(row) - len("  call: ")))
+        room = min(screen.columns, RULE) - len(row) - len("  call:   ")
+        screen.label("call", Escaped(f"{row}  {arguments_row(known, room)}".rstrip()))
 
 
 def introduce(screen: Terminal, item: ToolApprovalItem, place: int, count: int) -> None:
@@ -48,7 +51,9 @@ def introduce(screen: Terminal, item: ToolApprovalItem, place: int, count: int) 
 def describe(screen: Terminal, item: ToolApprovalItem) -> None:
     """Say who wants what, and why it asks."""
     tool = item.qualified_name or ""
-    screen.label("agent", item.request.path or item.agent.name)
+    screen.label("agent", agent_words(item.request.path, item.agent.name))
+    if task := agent_task(item.request.path):
+        screen.label("task from the agent that called it", task)
     screen.label(_WANTS[item.kind], tool)
     described = _description(item)
     if described:

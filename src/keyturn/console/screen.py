@@ -19,7 +19,7 @@ from datetime import datetime
 from typing import LiteralString
 
 from ..core.preview import Preview
-from ..render.escape import escape
+from ..render.escape import visible
 from ..render.layout import LayoutLine, preview_lines, text_lines
 from ..render.terminal import NARROWEST, drawn, folded_words, rows, wants_colour
 from .editor import columns_of, editor_of, fits_a_line, in_editor, typed_before, unremembered
@@ -106,7 +106,7 @@ class Terminal:
 
     def label(self, lead: LiteralString, text: str) -> None:
         """Write a text of anybody's behind words of ours that say what it is; it stays behind them."""
-        line = LayoutLine("text", escape(text, keep=""), lead)
+        line = LayoutLine("text", visible(text), lead)
         for row in rows(line, colour=self.colour, width=self._room()):
             self.show(MARGIN + row)
 

@@ -8,7 +8,7 @@ from typing import ClassVar, Literal, LiteralString
 from textual.app import ComposeResult
 
 from ..journal.rows import RequestRow
-from ..presenting.asking import row_of
+from ..presenting.list_row import row_of
 from ..screens.asking import KeyDialog, sentence
 from ..screens.drawing import Row, labelled, ours
 from ..screens.rows import Rows

@@ -8,8 +8,9 @@ from typing import LiteralString, NamedTuple, cast
 
 from ..console.screen import Terminal, TooNarrow
 from ..core.preview import Diff, Preview
-from ..presenting.asking import MARKS, STATES, ListRow, facts_of, question_of, risk_words, votes_of
+from ..presenting.asking import MARKS, STATES, agent_words, facts_of, question_of, risk_words, votes_of
 from ..presenting.clock import span, stamp
+from ..presenting.list_row import ListRow
 from ..presenting.message_context import ADVICE, Context
 from ..presenting.notifications import delivered_of, undelivered_first
 from ..presenting.trail import TrailMark
@@ -62,9 +63,10 @@ def _entry_rows(entry: ListEntry, now: int, width: int, *, on: bool) -> Iterator
     votes = "".join(f" {each}" for each in (row.step, row.votes) if each)
     lead = f"  {left}{votes} " if left or votes else "  "
     late = row.deadline is not None and row.deadline - now < _LATE and not entry.gone
-    path = escape(row.path, keep="")
-    line = row.line if entry.gone else f"{path}: {row.line}" if width < 40 else f"{path}  {row.line}"
-    yield [bar, ("waits" if late else "quiet", lead), ("quiet", cut(line, width - len(lead) - 2))]
+    room = width - len(lead) - 2
+    path = "" if entry.gone else f"{cut(escape(row.path, keep=''), room // 3)}{': ' if width < 40 else '  '}"
+    line = path + row.line.within(room - len(path))
+    yield [bar, ("waits" if late else "quiet", lead), ("quiet", cut(line, room))]
 
 
 def _left(deadline: int | None, now: int) -> str:
@@ -77,7 +79,7 @@ def head_rows(detail: Detail, now: int, width: int) -> Iterator[Row]:
     """Draw who wants what, how risky it is said to be, how long it waits still, and the one question."""
     row = detail.row
     sign, word = MARKS[detail.mark][0], risk_words(row)
-    yield from labelled("quiet", "agent", row.request.path or row.agent, width)
+    yield from labelled("quiet", "agent", agent_words(row.request.path, row.agent), width)
     yield from labelled("heading", _WANTS.get(row.kind, "wants to run"), row.tool, width)
     risk: list[tuple[str, str]] = [(_STYLES.get(detail.mark, "quiet"), f"{sign} {word}")]
     if row.state != "open":

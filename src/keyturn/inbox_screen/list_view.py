@@ -11,7 +11,7 @@ from textual.events import Click
 from textual.geometry import Region
 from textual.message import Message
 
-from ..presenting.asking import ListRow
+from ..presenting.list_row import ListRow
 from ..screens.drawing import Row
 from ..screens.rows import Rows
 from .drawing import ListEntry, list_rows

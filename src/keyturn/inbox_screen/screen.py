@@ -21,8 +21,9 @@ from textual.widgets import Input
 from ..core.errors import KeyturnError, NotAllowed
 from ..inbox.listing import Filters, Listed
 from ..journal.rows import RequestRow
-from ..presenting.asking import NOTHING_RAN, STATES, row_of
+from ..presenting.asking import NOTHING_RAN, STATES
 from ..presenting.clock import span
+from ..presenting.list_row import row_of
 from ..render.escape import escape
 from ..screens.drawing import Row, labelled, ours
 from ..screens.key_bar import KeyBar

@@ -17,18 +17,14 @@ from ..core.preview import Text
 from ..core.records import RUNS
 from ..core.request import Request, Vote
 from ..journal.rows import RequestRow
-from ..render.escape import Escaped, escape
+from ..render.escape import escape
 from ..render.names import doubtful_names
-from ..render.one_row import first_arguments
 from ..render.verdicts import STATES as STATES
 from ..render.verdicts import takes_two, vote_words
 from .clock import in_ms, span, stamp
 from .terms import DECIDERS, at_expiry, deciders_of, terms_of
 
-LINE = 96
-#: The label of where a request of an external caller comes from; how much of it a list shows.
-SOURCE = "requested from, as the caller states it"
-_SOURCE_LINE = 60
+_ASKED = ", asked: "  # as the path of a nested agent says what it was asked
 
 MARKS: dict[str, tuple[str, str]] = {
     "critical": ("▲", "critical risk"),
@@ -47,57 +43,20 @@ RISKS = ("critical", "high", "medium", "low")
 NOTHING_RAN = ("reject", "expire", "did_not_run", "answer", "asked_back", "drill_passed", "drill_failed", "void")
 
 
-class ListRow(NamedTuple):
-    """Holds one row of the inbox's list."""
+def agent_words(path: str, agent: str) -> str:
+    """Return which agent requests, by the path of a request: of a nested one also which agent called it.
 
-    id: str
-    tool: str
-    path: str
-    line: Escaped
-    mark: str
-    risk: str
-    kind: str
-    left: str
-    late: bool
-    deadline: int | None
-    step: str
-    votes: str
-    claimed: str
-    state: str
-    revision: int
+    >>> agent_words("desk > research, asked: Who sells paper?", "desk/research"), agent_words("", "desk")
+    ('research, called by desk', 'desk')
+    """
+    who, nested, _task = path.partition(_ASKED)
+    *outer, own = who.split(" > ")
+    return f"{own}, called by {' > '.join(outer)}" if nested and outer else who or agent
 
 
-def row_of(row: RequestRow, now: int) -> ListRow:
-    """Return a request as it stands in the list."""
-    shown = row.request
-    left = None if row.expires_at is None else row.expires_at - now
-    return ListRow(
-        row.id,
-        row.tool,
-        _from(row),
-        telling_line(shown),
-        mark_of(row),
-        row.risk,
-        row.kind,
-        "" if left is None else span(left),
-        left is not None and left < 600_000,
-        row.expires_at,
-        step_words(shown),
-        progress(shown),
-        shown.claimed_by(now),
-        row.state,
-        shown.revision,
-    )
-
-
-def _from(row: RequestRow) -> str:
-    """Return which agent requests, and from where as an external caller states it."""
-    who, preview = row.request.path or row.agent, row.request.preview
-    last = preview.blocks[-1] if preview.blocks else None
-    if not isinstance(last, Text) or last.label != SOURCE:
-        return who
-    stated = last.text if len(last.text) <= _SOURCE_LINE else f"{last.text[:_SOURCE_LINE]}…"
-    return f"{who} ({stated})"
+def agent_task(path: str) -> str:
+    """Return what a nested agent was asked by the agent that called it; "" for any other."""
+    return path.partition(_ASKED)[2]
 
 
 def mark_of(row: RequestRow) -> str:
@@ -120,23 +79,6 @@ def risk_words(row: RequestRow) -> str:
     """Return the words of a request's mark, with a risk that has none as it is stated."""
     mark = mark_of(row)
     return f"risk: {escape(row.risk, keep='')}" if mark == "stated" else MARKS[mark][1]
-
-
-def telling_line(request: Request) -> Escaped:
-    """Return the one line of a payload that tells most: its command, its summary, its text, else its arguments."""
-    preview = request.preview
-    text = preview.summary
-    for block in preview.blocks:
-        if not text:
-            text = {"command": "$ "}.get(type(block).__name__.lower(), "") + (
-                getattr(block, "command", "") or getattr(block, "text", "") or getattr(block, "path", "")
-            )
-    if not text:
-        text = arguments_line(request.requests if request.kind == "external" else request.params)
-    first = text.split("\n", 1)[0]
-    cut = first if len(first) <= LINE and first == text.rstrip("\n") else f"{first[:LINE]}"
-    more = "" if cut == text.rstrip("\n") else " \\[…]"
-    return Escaped(escape(cut, keep="") + more)
 
 
 def summary_of(request: Request) -> str:
@@ -268,16 +210,6 @@ def looking_of(row: RequestRow, person: str, now: int) -> Looking | None:
     return Looking(takes, takes if since is None else min(takes, max(0, since + takes - now)), since is not None)
 
 
-def arguments_line(given: object) -> str:
-    """Return the first arguments that a line has room for, or how many there are; it is not escaped yet.
-
-    >>> arguments_line({"order": "A-7", "amount": 40})
-    'order: "A-7", amount: 40'
-    """
-    named = cast("dict[str, Any]", given) if isinstance(given, dict) else {"": given}
-    return first_arguments(named, LINE).strip() or f"[{len(named)} arguments]"
-
-
 class Fact(NamedTuple):
     """Holds one line of what is known of a request: our word for it, data, and our words behind it."""
 
@@ -293,6 +225,8 @@ def facts_of(row: RequestRow, now: int, zone: tzinfo = UTC) -> list[Fact]:
 
 
 def _facts(row: RequestRow, shown: Request, now: int, zone: tzinfo) -> Iterator[Fact]:
+    if task := agent_task(shown.path):
+        yield Fact("task", task, "from the agent that called it")
     if row.reason:
         yield Fact("reason", row.reason)
     given: Any = shown.requests if row.kind == "external" else shown.params

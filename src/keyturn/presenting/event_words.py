@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable, Iterator
-from typing import Any, NamedTuple, cast
+from typing import Any, NamedTuple
 
 from ..core import events as ev
 from ..core.call_ids import call_id
@@ -17,7 +17,7 @@ from ..core.request import shown_params
 from ..core.run import Call, Run
 from ..core.shown_items import SECRETS, shown_input
 from ..render.escape import clip, escape, quote
-from ..render.one_row import first_arguments
+from ..render.one_row import arguments_row
 from ..render.verdicts import STATES, VERDICTS, rechecked, verdict_of
 from .call_history import CallHistory
 from .trail import confirmed_words
@@ -56,11 +56,7 @@ def _of(seen: _Seen, call: str) -> str:
 
 
 def _given(call: Call) -> str:
-    given: Any = shown_params(call)
-    if not isinstance(given, dict):
-        return clip(json.dumps(given, ensure_ascii=False), _ARGUMENTS, keep="")
-    named = cast("dict[str, Any]", given)
-    return escape(first_arguments(named, _ARGUMENTS).strip() or f"[{len(named)} arguments]", keep="")
+    return arguments_row(shown_params(call), _ARGUMENTS)
 
 
 def _by(by: str | None) -> str:

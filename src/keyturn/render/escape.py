@@ -41,6 +41,15 @@ class Escaped(str):
     __slots__ = ()
 
 
+def visible(text: str) -> str:
+    r"""Return a text as one line that can be seen, as it is where it was escaped already.
+
+    >>> visible("a\n"), visible(Escaped("a\\n"))
+    ('a\\n', 'a\\n')
+    """
+    return text if isinstance(text, Escaped) else escape(text, keep="")
+
+
 def escape(text: str, keep: Keep = "\n") -> str:
     r"""Return `text` with everything invisible escaped; only the characters of `keep` stay as they are.
 

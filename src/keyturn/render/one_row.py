@@ -1,34 +1,108 @@
-"""Put a value, or as many of a call's arguments as there is room for, into one row, each whole."""
+"""Put a text, or the arguments of a call, into one row: of what has no room, both ends and how much is between them."""
 
 from __future__ import annotations
 
 import json
-from typing import Any
+import re
+from bisect import bisect_right
+from collections.abc import Callable, Iterator
+from itertools import islice
+from typing import Any, cast
 
 from .arguments import shown_name
-from .escape import escape
+from .escape import Escaped, escape
+from .plural import plural
 
+_MARK = re.compile(r" \\\[([^\]]*)\] ")
+_LEAST = 34  # columns of a value that is shortened: below that its ends say nothing
+_MOST = 12  # arguments that a row names with their values
 LONG = 120  # characters beyond which a value does not fit the line that is typed
 
 
-def first_arguments(given: dict[str, Any], room: int) -> str:
-    """Return the first arguments that a row has room for, each whole, and a mark that says how many it has not.
+def ends_of(text: str, room: int) -> Escaped:
+    r"""Return a text as one row: whole where it fits, else its first and its last part, and how much is between them.
 
-    The row is not escaped yet.
+    What is dangerous often stands at the end. No escape is cut in half, and the mark begins as no escaped text does.
 
-    >>> first_arguments({"to": "ada", "text": "a long one"}, 30)
-    '  to: "ada", [1 more]'
+    >>> print(ends_of("set -eu\ngit push --force", 40))
+    set -eu \n git push --force
+    >>> print(ends_of("echo " + "x" * 60 + "; rm -rf /srv", 40))
+    echo xxxxxx \[56 characters] rm -rf /srv
     """
-    best = ""
-    row = "  "
-    for count, (name, value) in enumerate(given.items(), 1):
-        row += f"{shown_name(name)}: {json.dumps(value, ensure_ascii=False)}"
-        if len(row) > room:
-            break
-        marked = row if count == len(given) else f"{row}, [{len(given) - count} more]"
-        best = marked if len(marked) <= room else best
-        row += ", "
-    return best
+    room = max(room, _LEAST)
+    whole = _row(text) if len(text) <= room else ""
+    if len(text) <= room and len(whole) <= room:
+        return Escaped(whole)
+    left = room - len(_mark(len(text)))
+    head = _most(left // 2, lambda count: _row(text[:count]))
+    tail = _most(left - left // 2, lambda count: _row(text[len(text) - count :]))
+    between = len(text) - head - tail
+    return Escaped(_row(text[:head]) + _mark(between) + _row(text[len(text) - tail :]))
+
+
+def parts(row: Escaped) -> list[Escaped]:
+    r"""Return a row in pieces: every second one is a mark's own words, for a face that can draw them as ours.
+
+    >>> parts(ends_of("rm " + "x" * 90 + " y", 34))
+    ['rm xxxxx', '79 characters', 'xxxxxx y']
+    """
+    return [Escaped(part) for part in _MARK.split(row)]
+
+
+def _mark(count: int) -> str:
+    return f" \\[{plural(count, 'character')}] "
+
+
+def _row(text: str) -> str:
+    return " \\n ".join(escape(line, keep="") for line in text.split("\n"))
+
+
+def _most(room: int, shown: Callable[[int], str]) -> int:
+    """Return how many characters can be shown in so many columns."""
+    return bisect_right(range(room + 1), room, key=lambda count: len(shown(count))) - 1
+
+
+def arguments_row(given: object, room: int) -> Escaped:
+    r"""Return arguments as one row; where it is too short, the ends of long values, and the names of those left out.
+
+    >>> print(arguments_row({"to": "ada", "amount": 40}, 60))
+    to: "ada", amount: 40
+    >>> print(arguments_row({"to": "ada", "text": "Dear Ada, " * 9 + "delete it.", "at": 12}, 60))
+    to: "ada", text: "Dear Ad \[86 characters] ete it.", at: 12
+    >>> print(arguments_row({name: "x" * 40 for name in ("to", "text", "at")}, 60))
+    to: "xxxxxxxx \[24 characters] xxxxxxxx", [2 more: text, at]
+    """
+    if not isinstance(given, dict):
+        return ends_of(json.dumps(given, ensure_ascii=False), room)
+    given = cast("dict[str, Any]", given)
+    named = list(islice(given.items(), _MOST))
+    values = [(shown_name(name), json.dumps(value, ensure_ascii=False)) for name, value in named]
+    for count in range(len(values), 0, -1):
+        for rest in _rests([name for name, _ in values[count:]], len(given) - count, room // 3):
+            fixed = len(rest) + sum(len(name) + len(": , ") for name, _ in values[:count]) - len(", ")
+            share = _share([len(_row(value)) for _, value in values[:count]], room - fixed)
+            if share is not None:
+                return Escaped(", ".join(f"{name}: {ends_of(value, share)}" for name, value in values[:count]) + rest)
+    return Escaped(f"[{plural(len(given), 'argument')}]" if given else "")
+
+
+def _rests(names: list[str], count: int, room: int) -> Iterator[str]:
+    """Yield the words for arguments that have no room: their names where all are known, then their number alone."""
+    listed = ", ".join(names)
+    if count == len(names) and len(listed) <= room:
+        yield f", [{count} more: {listed}]" if names else ""
+    if count:
+        yield f", [{count:,} more]"
+
+
+def _share(lengths: list[int], room: int) -> int | None:
+    """Return how much room each value can have, short ones less; None where long ones would have too little."""
+    left, others = room, len(lengths)
+    for length in sorted(lengths):
+        if length * others > left:
+            return left // others if left // others >= _LEAST else None
+        left, others = left - length, others - 1
+    return max(lengths, default=0)
 
 
 def is_plain(text: str) -> bool:

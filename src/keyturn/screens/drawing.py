@@ -11,7 +11,7 @@ from collections.abc import Iterable, Iterator
 from itertools import islice
 from typing import LiteralString, TypeAlias
 
-from ..render.escape import escape
+from ..render.escape import visible
 from ..render.layout import LayoutLine, text_lines
 from ..render.terminal import NARROWEST, folded_words, rows
 
@@ -69,7 +69,7 @@ def ours(style: str, words: LiteralString, width: int, *values: int) -> Iterator
 
 def labelled(style: str, lead: LiteralString, data: str, width: int) -> Iterator[Row]:
     """Draw words of ours, and behind them data that they are about, which begins no row."""
-    line = LayoutLine("text", escape(data, keep=""), lead)
+    line = LayoutLine("text", visible(data), lead)
     for row in rows(line, width=max(width, NARROWEST)):
         at = len(lead) + 1 if row.startswith(f"{lead}:") else 0
         yield [(style, row[:at]), ("text", row[at:])] if at else [("text", row)]

@@ -9,8 +9,9 @@ from ...application.app import App
 from ...core.errors import Conflict, NotAllowed
 from ...directory.login import Login
 from ...journal.rows import RequestRow
-from ...presenting.asking import MARKS, STATES, mark_of, telling_line
+from ...presenting.asking import MARKS, STATES, agent_words, mark_of
 from ...presenting.clock import span
+from ...presenting.list_row import LINE, row_text
 from ..demo_voice import DemoVoice
 from . import tools
 from .processes import WorkerProcess
@@ -47,8 +48,8 @@ def _show(voice: DemoVoice, rows: list[RequestRow], now: int) -> None:
     voice.rule("pending requests")
     for row in rows:
         left = "" if row.expires_at is None else f", {span(row.expires_at - now)} left"
-        voice.tell("pending", f"{MARKS[mark_of(row)][0]} {row.request.path or row.agent}: {row.tool}{left}")
-        voice.tell("", telling_line(row.request))
+        voice.tell("pending", f"{MARKS[mark_of(row)][0]} {agent_words(row.request.path, row.agent)}: {row.tool}{left}")
+        voice.tell("", row_text(row.request).within(LINE))
 
 
 async def _decide(app: App, voice: DemoVoice, rows: dict[str, RequestRow], ada: Login, ben: Login) -> None:

@@ -23,7 +23,9 @@ from ...audit.evidence.report import VerifyReport
 from ...audit.service import Format, Terms
 from ...core.encodable import in_milliseconds
 from ...core.errors import KeyturnError, UserError
-from ...presenting.asking import LINE, arguments_line
+from ...presenting.list_row import LINE
+from ...render.escape import Escaped
+from ...render.one_row import arguments_row, ends_of
 from ..errors import Refused, refused
 from ..exported import ExportedFile
 from ..reading_logs import SEARCH_LOOKS, SEARCH_SECONDS, reading_logs
@@ -54,8 +56,8 @@ class ShownEntry(NamedTuple):
 
     entry: AuditEntry
     ms: int
-    arguments: str
-    edited: str
+    arguments: Escaped
+    edited: Escaped
 
 
 class AuditPeriod(NamedTuple):
@@ -94,14 +96,14 @@ def _shown(entry: AuditEntry) -> ShownEntry:
     return ShownEntry(entry, in_milliseconds(entry.at), _line(entry.arguments), _line(entry.edited))
 
 
-def _line(arguments: str) -> str:
+def _line(arguments: str) -> Escaped:
     """Return arguments as lists of requests show them."""
     if not arguments:
-        return ""
+        return Escaped()
     try:
-        return arguments_line(json.loads(arguments))
+        return arguments_row(json.loads(arguments), LINE)
     except (ValueError, RecursionError):  # those of a call that no tool takes are a text
-        return arguments[:LINE]
+        return ends_of(arguments, LINE)
 
 
 @router.post("/audit/filters")

@@ -20,7 +20,8 @@ from ...core.values import as_list
 from ...inbox.naming import Outcome
 from ...inbox.personal import Details
 from ...journal.rows import Query, RequestRow
-from ...presenting.asking import is_held, row_of, unrecorded
+from ...presenting.asking import is_held, unrecorded
+from ...presenting.list_row import row_of
 from ...presenting.shown_request import ShownRequest
 from ..errors import refused
 from ..visitor import standing_of

@@ -31,13 +31,13 @@ from ...presenting.asking import (
     mark_of,
     progress,
     question_of,
-    row_of,
     summary_of,
     unrecorded,
     votes_of,
 )
 from ...presenting.call_history import edited_in
 from ...presenting.exchange import exchanges_of
+from ...presenting.list_row import row_of
 from ...presenting.message_context import ADVICE, context_of
 from ...presenting.recorded import overrules, recorded
 from ...presenting.trail import trail_of

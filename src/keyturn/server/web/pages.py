@@ -18,9 +18,11 @@ from starlette.responses import HTMLResponse, RedirectResponse, Response
 from ...application.app import App
 from ...core.errors import KeyturnError
 from ...inbox.personal import PersonalInbox
-from ...presenting.asking import MARKS, RISKS, STATES, is_held, risk_words, seconds
+from ...presenting.asking import MARKS, RISKS, STATES, agent_words, is_held, risk_words, seconds
 from ...presenting.clock import span, stamp
+from ...presenting.list_row import LINE
 from ...presenting.notifications import delivered_of, undelivered_first
+from ...render.one_row import parts
 from ...render.plural import plural
 from ..errors import refused
 from ..live import Live
@@ -143,9 +145,12 @@ def _environment() -> Environment:
         "typed": typed,
         "groups": _groups,
         "short": _short,
+        "parts": parts,
     }
     known: dict[str, Any] = {
         "MARKS": MARKS,
+        "LINE": LINE,
+        "agent_words": agent_words,
         "STATES": STATES,
         "RISKS": RISKS,
         "is_held": is_held,

@@ -16,7 +16,7 @@ from ...engine.driving.quota_logs import AGENT as COUNTS
 from ...engine.run.log_cache import log_in
 from ...engine.session.owner import AGENT as OWNERS
 from ...journal.rows import Query, RequestRow, RunRow
-from ...presenting.asking import ListRow, row_of
+from ...presenting.list_row import ListRow, row_of
 from ...render.escape import clip
 from ..errors import Refused
 from ..visible_pages import visible_page

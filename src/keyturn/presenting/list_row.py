@@ -1,0 +1,103 @@
+"""Say what a request is in one row of a list: which agent requests what, its risk and deadline, and both ends of it."""
+
+from __future__ import annotations
+
+from typing import Any, NamedTuple
+
+from ..core.preview import Command, Text
+from ..core.request import Request
+from ..journal.rows import RequestRow
+from ..render.escape import Escaped
+from ..render.one_row import arguments_row, ends_of
+from .asking import agent_words, mark_of, progress, step_words
+from .clock import span
+
+#: How many characters of a payload a list of a page shows.
+LINE = 112
+#: The label of where a request of an external caller comes from; how much of it a list shows.
+SOURCE = "requested from, as the caller states it"
+_SOURCE_LINE = 60
+
+
+class RowText(NamedTuple):
+    """Holds what tells most of a payload: a text, or the arguments; a face draws as much as it has room for.
+
+    >>> print(RowText("rm -rf /srv", "$ ").within(40))
+    $ rm -rf /srv
+    """
+
+    text: str
+    lead: str = ""
+    arguments: Any = None
+
+    def within(self, room: int) -> Escaped:
+        """Return it in one row: where it does not fit, the first and last parts, and how much is between them."""
+        if self.arguments is not None:
+            return arguments_row(self.arguments, room)
+        return Escaped(self.lead + ends_of(self.text.rstrip("\n"), room - len(self.lead)))
+
+
+class ListRow(NamedTuple):
+    """Holds one row of the inbox's list."""
+
+    id: str
+    tool: str
+    path: str
+    line: RowText
+    mark: str
+    risk: str
+    kind: str
+    left: str
+    late: bool
+    deadline: int | None
+    step: str
+    votes: str
+    claimed: str
+    state: str
+    revision: int
+
+
+def row_of(row: RequestRow, now: int) -> ListRow:
+    """Return a request as it stands in the list."""
+    shown = row.request
+    left = None if row.expires_at is None else row.expires_at - now
+    return ListRow(
+        row.id,
+        row.tool,
+        _from(row),
+        row_text(shown),
+        mark_of(row),
+        row.risk,
+        row.kind,
+        "" if left is None else span(left),
+        left is not None and left < 600_000,
+        row.expires_at,
+        step_words(shown),
+        progress(shown),
+        shown.claimed_by(now),
+        row.state,
+        shown.revision,
+    )
+
+
+def _from(row: RequestRow) -> str:
+    """Return which agent requests, and from where as an external caller states it."""
+    who, preview = agent_words(row.request.path, row.agent), row.request.preview
+    last = preview.blocks[-1] if preview.blocks else None
+    if not isinstance(last, Text) or last.label != SOURCE:
+        return who
+    stated = last.text if len(last.text) <= _SOURCE_LINE else f"{last.text[:_SOURCE_LINE]}…"
+    return f"{who} ({stated})"
+
+
+def row_text(request: Request) -> RowText:
+    """Return what tells most of a payload: its command, its summary, its text, else its arguments."""
+    preview = request.preview
+    if preview.summary:
+        return RowText(preview.summary)
+    for block in preview.blocks:
+        text = getattr(block, "command", "") or getattr(block, "text", "") or getattr(block, "path", "")
+        if text:
+            return RowText(text, "$ " if isinstance(block, Command) else "")
+    given: Any = request.requests if request.kind == "external" else request.params
+    return RowText("", arguments=given)
