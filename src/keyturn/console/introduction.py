@@ -11,7 +11,7 @@ from typing import Any, LiteralString, cast
 
 from ..core.preview import Diff, Preview, Text
 from ..engine.views.items import ToolApprovalItem
-from ..presenting.asking import agent_task, agent_words
+from ..presenting.asking import FIND_OUT, agent_task, agent_words
 from ..presenting.message_context import ADVICE, Context
 from ..render.escape import Escaped, escape
 from ..render.names import doubtful_names
@@ -97,6 +97,7 @@ def _tell_start(screen: Terminal, item: ToolApprovalItem) -> None:
         screen.label("started by", request.started_by)
     if request.former is not None:
         screen.label("decided by", f"{request.former.by or 'unknown'}: {request.former.verdict}")
+    screen.say(FIND_OUT)
 
 
 def _description(item: ToolApprovalItem) -> str:

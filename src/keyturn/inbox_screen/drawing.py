@@ -8,7 +8,7 @@ from typing import LiteralString, NamedTuple, cast
 
 from ..console.screen import Terminal, TooNarrow
 from ..core.preview import Diff, Preview
-from ..presenting.asking import MARKS, STATES, agent_words, facts_of, question_of, risk_words, votes_of
+from ..presenting.asking import FIND_OUT, MARKS, STATES, agent_words, facts_of, question_of, risk_words, votes_of
 from ..presenting.clock import span, stamp
 from ..presenting.list_row import ListRow
 from ..presenting.message_context import ADVICE, Context
@@ -92,6 +92,8 @@ def head_rows(detail: Detail, now: int, width: int) -> Iterator[Row]:
     words = "Answer its question" if row.kind == "external" else f"{before} it {after}".replace(" ?", "?")
     for folded in folded_words(words.split(" "), width):
         yield [("title", folded)]
+    if row.kind == "in_doubt":
+        yield from ours("note", FIND_OUT, width)
 
 
 def _clock(expires: int, asked: int, now: int, room: int) -> list[tuple[str, str]]:
@@ -114,7 +116,7 @@ def payload_rows(detail: Detail, width: int) -> Iterator[Row]:
     request = detail.request
     screen = Terminal(show=drawn.append, colour=True, width=width)
     try:
-        drawn += screen.rows(request.lines())
+        drawn += screen.rows(request.lines(numbered=True))
         for number, choice in enumerate(request.choices, 1):
             screen.label("choice", f"{number}  {choice}")
         if request.edit is not None:

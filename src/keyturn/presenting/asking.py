@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from datetime import UTC, tzinfo
-from typing import Any, Literal, NamedTuple, cast
+from typing import Any, Literal, LiteralString, NamedTuple, cast
 
 from ..core.approval import Approval
 from ..core.errors import Conflict, KeyturnError
@@ -17,6 +17,7 @@ from ..core.preview import Text
 from ..core.records import RUNS
 from ..core.request import Request, Vote
 from ..journal.rows import RequestRow
+from ..render.arguments import is_arguments
 from ..render.escape import escape
 from ..render.names import doubtful_names
 from ..render.verdicts import STATES as STATES
@@ -40,6 +41,10 @@ MARKS: dict[str, tuple[str, str]] = {
 
 #: The risks that have a mark of their own, from the highest.
 RISKS = ("critical", "high", "medium", "low")
+FIND_OUT: LiteralString = (
+    "To find out, check the system that the tool changes for an effect of these arguments, and the log of the process "
+    "that started the call. Nothing runs while this request is open."
+)
 NOTHING_RAN = ("reject", "expire", "did_not_run", "answer", "asked_back", "drill_passed", "drill_failed", "void")
 
 
@@ -272,8 +277,24 @@ def question_of(row: RequestRow) -> tuple[str, str, str]:
     if row.kind == "review":
         return "Was it right to approve", row.tool, "?"
     count = len(cast("dict[str, Any]", given)) if isinstance(given, dict) else 0
+    if count and not shows_arguments(row.request):
+        return "Run", row.tool, "as shown?"
     these = {0: "without arguments?", 1: "with this argument?"}.get(count, f"with these {count} arguments?")
     return "Run", row.tool, these
+
+
+def shows_arguments(request: Request) -> bool:
+    """Return whether the preview of a call has its arguments, and not only what its tool makes of them."""
+    return any(is_arguments(block, request.params) for block in request.preview.blocks)
+
+
+def guidance_of(row: RequestRow) -> str:
+    """Return how to find out what became of a call in doubt; "" for any other request.
+
+    >>> guidance_of(RequestRow("1", "run", "r/1.0", "approval", "pay", "desk", "d", 0))
+    ''
+    """
+    return FIND_OUT if row.kind == "in_doubt" and row.state == "open" else ""
 
 
 class Voted(NamedTuple):

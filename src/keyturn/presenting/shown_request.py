@@ -9,7 +9,6 @@ from __future__ import annotations
 import asyncio
 import hashlib
 import json
-import re
 from collections.abc import Coroutine, Iterator, Mapping
 from concurrent.futures import Future
 from threading import Thread
@@ -20,7 +19,7 @@ import msgspec
 
 from ..core.declared import properties_of, property_of, takes_text
 from ..core.errors import BadJson, KeyturnError
-from ..core.preview import REDACTED, Block, Diff, Preview, Text, redact, unredacted
+from ..core.preview import REDACTED, Block, Diff, Json, Preview, Text, redact, unredacted
 from ..core.strict import parse
 from ..core.values import is_number
 from ..engine.views.items import ToolApprovalItem
@@ -31,6 +30,7 @@ from ..render.one_row import fits_a_line, is_plain
 from ..support.user_code import class_name, run_callback
 from ..tools.base import InvalidArguments, as_typed, plain_preview, shown_preview
 from .edit_preview import EditPreview, lines_of
+from .wrong_field import WrongField, field_problem
 
 _UNKNOWN = "an argument that no tool knows"
 
@@ -41,38 +41,6 @@ def bare_item(row: RequestRow) -> ToolApprovalItem:
     raw = {"type": "function_call", "name": request.tool, "arguments": request.arguments}
     agent = SimpleNamespace(name=request.agent)
     return ToolApprovalItem(agent, raw, request.tool, request=request, text=request.arguments)
-
-
-class WrongField(ValueError):
-    """Raised where a field of an edit form cannot be taken: which one, and what it takes."""
-
-    def __init__(self, name: str, problem: str) -> None:
-        self.name, self.problem = name, problem
-        super().__init__(f"{shown_name(name)}: {problem}")
-
-
-_PREFIX = re.compile(r"^The arguments of .*? are invalid: [^:]*: ")
-_TAKES = re.compile(r" takes (.*?): write it as that$")
-
-
-def field_problem(value: object, error: Exception) -> str:
-    """Say what is wrong with a field, in words for whoever typed it.
-
-    >>> field_problem(3, BadJson("not strict JSON")), field_problem([1], BadJson("not strict JSON"))
-    ('enter a number.', 'enter one number on each line.')
-    """
-    if isinstance(error, BadJson):
-        if isinstance(value, bool):
-            return "choose true or false."
-        if is_number(value):
-            return "enter a number."
-        return "enter one number on each line." if isinstance(value, list) else f"enter valid JSON ({error.reason})."
-    text = str(error)
-    takes = _TAKES.search(text)
-    if takes is not None:
-        return f"must be {takes[1]}."
-    text = _PREFIX.sub("", text).replace("Input should be", "must be")
-    return text if text.endswith(".") else f"{text}."
 
 
 class ShownRequest:
@@ -177,10 +145,23 @@ class ShownRequest:
             return False
         return isinstance(taken, dict) and _UNKNOWN not in taken
 
-    def lines(self) -> Iterator[list[LayoutLine]]:
-        """Yield what people are shown of it, line by line, its arguments made for reading."""
+    @property
+    def omitted(self) -> list[str]:
+        """Return the arguments that the tool declares and the call does not have: a change can add them."""
+        tool = self.item.tool
+        declared = properties_of(None if tool is None else tool.spec().get("schema"))
+        return [name for name in declared if name not in self.item.params]
+
+    def lines(self, *, numbered: bool = False) -> Iterator[list[LayoutLine]]:
+        """Yield what people are shown of it, line by line; `numbered` says that a face lists its choices itself."""
         word: LiteralString = "detail" if self.item.kind == "external" else "argument"
-        return lines_of(self.preview(), self.arguments, word)
+        shown = self.preview()
+        if numbered and self.choices:
+            shown = Preview(tuple(each for each in shown.blocks if not self._is_choices(each)), shown.summary)
+        return lines_of(shown, self.arguments, word)
+
+    def _is_choices(self, block: Block) -> bool:
+        return isinstance(block, Json) and block.label == "choices" and block.value == self.choices
 
     def previewed(self) -> EditPreview:
         """Return what the change comes to."""
@@ -229,7 +210,7 @@ class ShownRequest:
 
     def present(self, name: str) -> str:
         """Return an argument's value as it is typed: a text as it is, all else as JSON, a secret not at all."""
-        value = self._redacted(self.true_arguments)[name]
+        value = self._redacted(self.true_arguments).get(name, "")
         if isinstance(value, str):
             return "" if value == REDACTED else value
         line = json.dumps(value, ensure_ascii=False)
@@ -265,7 +246,7 @@ class ShownRequest:
 
     def fill(self, typed: Mapping[str, str]) -> None:
         """Take the arguments of a form, as `present` shows them; those that are as they were stay so."""
-        for name in dict(self.arguments):
+        for name in [*self.arguments, *self.omitted]:
             given = typed.get(name)
             if given is None:
                 continue
@@ -273,10 +254,10 @@ class ShownRequest:
             try:
                 self._fill(name, value)
             except (KeyturnError, BadJson, ValueError) as error:
-                raise WrongField(name, field_problem(self.arguments[name], error)) from error
+                raise WrongField(name, field_problem(self.arguments.get(name), error)) from error
 
     def _fill(self, name: str, value: str) -> None:
-        rows = self.rows(name)
+        rows = self.rows(name) if name in self.arguments else None
         if rows is None:
             if value != self.present(name):
                 self.put(name, value)

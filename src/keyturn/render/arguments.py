@@ -9,9 +9,9 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator
-from typing import Any, LiteralString, cast
+from typing import Any, LiteralString, TypeGuard, cast
 
-from ..core.preview import Json, Preview
+from ..core.preview import Block, Json, Preview
 from .escape import quote
 from .layout import FLAT, LayoutLine, block_lines, heading, noted, text_lines, tree
 
@@ -32,16 +32,19 @@ def request_lines(
     if preview.summary:
         yield list(noted([heading("summary", preview.summary, limit)]))
     for block in preview.blocks:
-        if isinstance(block, Json) and _are_arguments(block, arguments):
+        if is_arguments(block, arguments):
             yield from argument_lines(cast("dict[str, Any]", block.value), word, limit)
         else:
             yield list(noted(block_lines(block, limit)))
 
 
-def _are_arguments(block: Json, arguments: object) -> bool:
-    """Return whether a block is the arguments themselves, and not something else that a tool shows as JSON."""
-    value: Any = block.value
-    return block.label in ("", "arguments") and isinstance(value, dict) and value == arguments
+def is_arguments(block: Block, arguments: object) -> TypeGuard[Json]:
+    """Return whether a block is the arguments themselves, and not something else that a tool shows as JSON.
+
+    >>> is_arguments(Json({"n": 1}), {"n": 1}), is_arguments(Json({"n": 1}, label="plan"), {"n": 1})
+    (True, False)
+    """
+    return isinstance(block, Json) and block.label in ("", "arguments") and block.value == arguments
 
 
 def argument_lines(

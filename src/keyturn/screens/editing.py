@@ -52,14 +52,16 @@ class EditDialog(Dialog[bool]):
         self.request = request
         self._edits = edits
         given = cast("dict[str, Any]", request.arguments)
-        self.fields = [EditedField(request, name) for name in given]
+        self.fields = [EditedField(request, name) for name in (*given, *request.omitted)]
 
     def parts(self) -> ComposeResult:
         """Make a field for each argument."""
-        yield sentence("title", "Edit the arguments")
+        yield sentence("title", "Change the arguments")
         yield sentence("quiet", "ctrl+s applies the changes and shows them before you approve; Escape discards them.")
         for place, field in enumerate(self.fields):
             yield Rows(lambda width, name=field.name: labelled("heading", "argument", name, width))
+            if field.name not in self.request.arguments:
+                yield sentence("quiet", "Not in this call: leave it empty for the default of the tool.")
             if field.escaped:
                 yield sentence("note", "The arguments have invisible characters, which are shown as escapes.")
             area = TextArea(field.shown, id=f"field-{place}", tab_behavior="focus", soft_wrap=True)

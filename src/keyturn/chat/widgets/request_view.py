@@ -101,7 +101,7 @@ def asked_rows(request: ShownRequest, place: tuple[int, int], width: int) -> Ite
     screen = Terminal(show=drawn.append, colour=True, width=width)
     try:
         introduce(screen, request.item, *place)
-        drawn += screen.rows(request.lines())
+        drawn += screen.rows(request.lines(numbered=True))
         for number, choice in enumerate(request.choices, 1):
             screen.label("choice", f"{number}  {choice}")
         if request.edit is not None:

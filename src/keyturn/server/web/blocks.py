@@ -12,7 +12,7 @@ from typing import Any, NamedTuple, cast
 
 from ...core.preview import Diff, Json, Preview
 from ...render import diff
-from ...render.arguments import argument_lines
+from ...render.arguments import argument_lines, is_arguments
 from ...render.escape import escape, reorders
 from ...render.layout import LayoutLine, block_lines
 from ...render.length import FIRST, phone_rows
@@ -92,7 +92,7 @@ def _blocks(preview: Preview, arguments: object) -> Iterator[Block]:
     for block in preview.blocks:
         if isinstance(block, Diff):
             yield _diff_block(block)
-        elif isinstance(block, Json) and block.label in ("", "arguments") and block.value == arguments:
+        elif is_arguments(block, arguments):
             yield from _arguments(block.value)
         else:
             kind = type(block).__name__.lower()

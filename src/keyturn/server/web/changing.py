@@ -48,6 +48,7 @@ class FormField(NamedTuple):
     choices: tuple[str, ...] = ()
     about: str = ""
     secret: bool = False
+    omitted: bool = False
 
 
 class ChangedCall(NamedTuple):
@@ -171,12 +172,17 @@ def _fields(shown: ShownRequest) -> list[FormField]:
     schema: object = None if tool is None else tool.spec().get("schema")
     secrets = shown.item.request.secrets
     given = cast("dict[str, Any]", shown.arguments)
-    return [
+    others = [
+        FormField(name, "line", "", about=str(property_of(schema, name).get("description") or ""), omitted=True)
+        for name in shown.omitted
+    ]
+    fields = [
         _field(name, value, shown.present(name), property_of(schema, name), secret=name in secrets)
         if (rows := shown.rows(name)) is None
         else FormField(name, "list", "\n".join(rows), (), str(property_of(schema, name).get("description") or ""))
         for name, value in given.items()
     ]
+    return [*fields, *others]
 
 
 def _field(name: str, value: object, text: str, schema: dict[str, Any], *, secret: bool) -> FormField:

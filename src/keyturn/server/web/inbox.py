@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Sequence
 from typing import Annotated, Any, NamedTuple
 
 from fastapi import APIRouter, Depends
@@ -17,7 +16,6 @@ from ...core.durations import milliseconds
 from ...core.errors import KeyturnError, UserError
 from ...core.run import undo_until
 from ...core.states import OVER
-from ...core.strict import parse
 from ...directory.recipients import may_hear
 from ...engine.run.log_cache import log_in
 from ...inbox.listing import Filters, Listed, ListPlace, listed
@@ -35,17 +33,15 @@ from ...presenting.asking import (
     unrecorded,
     votes_of,
 )
-from ...presenting.call_history import edited_in
 from ...presenting.exchange import exchanges_of
 from ...presenting.list_row import row_of
 from ...presenting.message_context import ADVICE, context_of
 from ...presenting.recorded import overrules, recorded
 from ...presenting.trail import trail_of
-from ...tools.base import plain_preview
 from ..errors import refused
 from ..limits import MARKS
 from ..visitor import standing_of, still_asked
-from .blocks import Block, blocks_of
+from .beside import beside, sides_of
 from .form import DeciderPage, ReaderPage, form_of
 from .on_call import on_call_words
 from .pages import PageContext, drawn, failure
@@ -290,7 +286,7 @@ async def detail_of(at: PageContext, row: RequestRow) -> dict[str, Any]:
         "overrules": overrules(shown),
         "progress": progress(shown),
         "thread": thread,
-        "edited": _sides(log.steps, row.call),
+        "edited": sides_of(log.steps, row.call),
         "unrecorded": None,
         "starts": sum(mark.kind == "started" for mark in trail),
         "again": False,
@@ -301,6 +297,7 @@ async def detail_of(at: PageContext, row: RequestRow) -> dict[str, Any]:
         "looking": looking_of(row, at.visitor.id, at.now),
         "signing": _signing(at) if who.signs else None,
         "command": _command(row),
+        **await beside(at, row),
     }
 
 
@@ -328,21 +325,6 @@ async def _asked_back(at: PageContext) -> list[RequestRow]:
         if each is not None and not each.after and (each.answered_at or log.run.status not in OVER):
             found.append(row)
     return found
-
-
-class Sides(NamedTuple):
-    """Holds the arguments of an edited call as they were asked and as they were approved, drawn."""
-
-    asked: list[Block]
-    approved: list[Block]
-
-
-def _sides(steps: Sequence[ev.Step], call: str) -> Sides | None:
-    edited = edited_in(steps, call)
-    if edited is None:
-        return None
-    asked, approved = (parse(text or "{}") for text in edited)
-    return Sides(blocks_of(plain_preview(asked), asked), blocks_of(plain_preview(approved), approved))
 
 
 def _command(row: RequestRow) -> str:

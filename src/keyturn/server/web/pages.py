@@ -145,7 +145,6 @@ def _environment() -> Environment:
         "typed": typed,
         "groups": _groups,
         "short": _short,
-        "parts": parts,
     }
     known: dict[str, Any] = {
         "MARKS": MARKS,
@@ -158,7 +157,7 @@ def _environment() -> Environment:
     }
     made.globals.update(known)
     of_words: dict[str, Any] = {"plural": plural, "data": _data, "name": _named}
-    of_words |= {"delivered_of": delivered_of, "undelivered_first": undelivered_first}
+    of_words |= {"delivered_of": delivered_of, "undelivered_first": undelivered_first, "parts": parts}
     made.filters.update(of_words)
     return made
 
