@@ -151,7 +151,7 @@ def test_grants_are_given_listed_and_revoked(here: Here, wait_for: Wait) -> None
     assert given.code == 0, given
     [grant] = given.data["grants"]
     listed = here("grants").out
-    assert f'grant {grant} approve pay of "desk" where {{"amount": {{"le": 500}}}} used 0 of 3' in listed
+    assert f'grant {grant} approve pay of "desk" for arguments where amount is at most 500: used 0 of 3' in listed
     assert [row["id"] for row in here("grants", "--json").data] == [grant]
     assert here("revoke", grant[:8]).code == 0
     assert here("grants").out == "no grants\n"

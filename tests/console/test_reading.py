@@ -227,9 +227,9 @@ def test_an_edit_goes_along_when_all_are_approved() -> None:
 def test_grants_are_proposed_of_these_arguments_the_narrowest_first() -> None:
     _, keyboard = typed(desk(PAYS[0]), "g", "", "r", "")
     assert [row for row in keyboard.shown if row.startswith("  grant: ")] == [
-        '  grant: 1  to is "ada", amount is 1, whatever card is',
-        '  grant: 2  to is "ada", amount is from 0 to 1, whatever card is',
-        '  grant: 3  to is "ada", whatever else it says',
+        '  grant: 1  to is "ada", amount is 1, with any card',
+        '  grant: 2  to is "ada", amount is from 0 to 1, with any card',
+        '  grant: 3  to is "ada", with any other arguments',
         "  grant: 4  any arguments",
     ]
     assert "nothing was decided" in keyboard.text
@@ -248,7 +248,7 @@ async def test_a_grant_covers_what_it_said_and_nothing_else(streamed: bool) -> N
     keyboard = Keyboard("g", "3", "run", "r", "no")
     state = keyboard.decide(await waiting(agent, streamed=streamed))
     assert 'It would cover this call, and future calls with: to is "ada"' in keyboard.text
-    assert 'granted: to is "ada", whatever else it says; until this run ends' in keyboard.text
+    assert 'granted: to is "ada", with any other arguments; until this run ends' in keyboard.text
     assert "Covered by your grant: pay" in keyboard.text
     result = await Runner.run(agent, state)
     assert sorted(ran) == [("ada", 1), ("ada", 3), ("ada", 7)]
@@ -315,7 +315,7 @@ def test_no_directory_is_proposed_where_a_later_call_may_name_a_second_file() ->
     assert not any("under" in str(made.where) for made in proposed_grants({"path": "src/a"}))
 
 
-@pytest.mark.parametrize("value", ['", whatever else it says', 'ada", amount is from 0 to 9', "x\u202ey", "\x1b[2J"])
+@pytest.mark.parametrize("value", ['", with any other arguments', 'ada", amount is from 0 to 9', "x\u202ey", "\x1b[2J"])
 def test_no_value_passes_for_the_words_of_a_grant(value: str) -> None:
     for made in proposed_grants({"to": value, "n": 1}, complete=True):
         bare = made.words.replace('\\"', "")
@@ -324,7 +324,7 @@ def test_no_value_passes_for_the_words_of_a_grant(value: str) -> None:
 
 def test_what_may_come_without_being_named_is_never_called_exact() -> None:
     """A tool that takes other arguments too: a later call may have one that this call has not."""
-    assert proposed_grants({"name": "x"})[0].words == 'name is "x", whatever else it says'
+    assert proposed_grants({"name": "x"})[0].words == 'name is "x", with any other arguments'
 
 
 # -------------------------------------------------------------------------------------------------------- editing
@@ -491,7 +491,7 @@ def test_exactly_is_said_only_where_the_tool_refuses_all_other_arguments(more: d
     reply = [[function_call("act", {"to": "ada"})], [function_call("act", {"to": "ada", "force": True})], "Done."]
     _, keyboard = typed(Agent("desk", model=ScriptedModel(reply), tools=[tool]), "g", "1", "run")
     assert "exactly" not in keyboard.text
-    assert 'granted: to is "ada", whatever else it says; until this run ends' in keyboard.text
+    assert 'granted: to is "ada", with any other arguments; until this run ends' in keyboard.text
     _, keyboard = typed(desk(("send", MAIL)), "g", "", "r", "")
     assert "exactly these arguments: to is" in keyboard.text
 

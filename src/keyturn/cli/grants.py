@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import argparse
-import json
 from collections.abc import Iterator
 from typing import Any
 
@@ -12,6 +11,7 @@ import msgspec
 from ..core.encodable import moment
 from ..core.records import GrantTerms
 from ..journal.rows import GrantRow, Query
+from ..presenting.grant_words import covered_words
 from ..render.escape import escape, quote
 from .finding import find_run
 from .seats.base import Seat
@@ -49,7 +49,7 @@ def _parts(row: GrantRow) -> Iterator[str]:
     terms = msgspec.json.decode(row.body, type=GrantTerms)
     yield f"{terms.verdict} {escape(row.tool, keep='')} of {quote(row.agent)}"
     if terms.where is not None:
-        yield f"where {escape(json.dumps(terms.where, ensure_ascii=False), keep='')}"
+        yield f"for {covered_words(terms.where)}:"
     yield f"used {row.uses}" if terms.uses is None else f"used {row.uses} of {terms.uses}"
     if terms.expires_at is not None:
         yield f"until {moment(terms.expires_at):%Y-%m-%d %H:%M:%SZ}"

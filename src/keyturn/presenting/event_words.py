@@ -20,6 +20,7 @@ from ..render.escape import clip, escape, quote
 from ..render.one_row import arguments_row
 from ..render.verdicts import STATES, VERDICTS, rechecked, verdict_of
 from .call_history import CallHistory
+from .grant_words import covered_words
 from .trail import confirmed_words
 
 _TEXT = 200  # characters of what somebody said
@@ -194,7 +195,7 @@ def _lost(seen: _Seen, event: ev.CallLost) -> Iterator[str]:
 
 def _granted(_seen: _Seen, event: ev.GrantGiven) -> Iterator[str]:
     grant: GrantTerms = event.grant
-    where = "" if grant.where is None else f" where {escape(json.dumps(grant.where, ensure_ascii=False), keep='')}"
+    where = f" for {covered_words(grant.where)}" if grant.where else ""
     yield f"grant {escape(grant.id, keep='')} is given: {grant.verdict}{where}{_by(grant.by)}"
 
 

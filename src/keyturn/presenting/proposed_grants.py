@@ -19,9 +19,9 @@ from ..core.predicates.predicate import holds
 from ..core.values import is_number
 from ..policies.grants import Grant
 from ..render.arguments import is_text, shown_name
+from .grant_words import ANY
 
-ANY = "any arguments"
-_ELSE = ", whatever else it says"
+_ELSE = ", with any other arguments"
 DIGITS = 9  # that a number of calls has at most
 SINGLE = 3  # so many proposals that fix one argument alone
 # What an argument is called that names a file. Of any other text nobody knows what a slash in it means: "cat src/x" is
@@ -48,7 +48,7 @@ def proposed_grants(params: object, secrets: Collection[str] = (), *, complete: 
     ...     print(made.words)
     exactly these arguments: to is "ada", amount is 3
     to is "ada", amount is from 0 to 3
-    to is "ada", whatever else it says
+    to is "ada", with any other arguments
     any arguments
     """
     if not isinstance(params, Mapping) or not params:
@@ -56,7 +56,7 @@ def proposed_grants(params: object, secrets: Collection[str] = (), *, complete: 
     given = cast("Mapping[str, Any]", params)
     hidden = {name for name in given if any(path == name or path.startswith(f"{name}.") for path in secrets)}
     named = {name: value for name, value in given.items() if name not in hidden}
-    but = "".join(f", whatever {shown_name(name)} is" for name in given if name in hidden)
+    but = "".join(f", with any {shown_name(name)}" for name in given if name in hidden)
     proposed = _narrowed(named, but if complete else f"{but}{_ELSE}", whole=complete and not but)
     made = [each for each in proposed if _covers(each, given)]
     return [*made, ProposedGrant(None, ANY)]

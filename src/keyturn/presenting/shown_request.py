@@ -29,8 +29,7 @@ from ..render.layout import LayoutLine
 from ..render.one_row import fits_a_line, is_plain
 from ..support.user_code import class_name, run_callback
 from ..tools.base import InvalidArguments, as_typed, plain_preview, shown_preview
-from .edit_preview import EditPreview, lines_of
-from .wrong_field import WrongField, field_problem
+from .edit_preview import EditPreview, WrongField, field_problem, lines_of
 
 _UNKNOWN = "an argument that no tool knows"
 

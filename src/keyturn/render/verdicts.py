@@ -36,6 +36,7 @@ VERDICTS: dict[str, VerdictWords] = {
     "drill_passed": VerdictWords("drill passed", "was a drill, passed"),
     "drill_failed": VerdictWords("drill failed, nothing ran", "was a drill, approved; nothing ran"),
     "withdraw": VerdictWords("withdrew a vote", "has a vote withdrawn"),
+    "undo": VerdictWords("approval withdrawn", "has its approval withdrawn"),
     "void": VerdictWords("withdrawn", "is withdrawn"),
     "damaged": VerdictWords("damaged", "is damaged"),
     "allow": VerdictWords("may run", "may run"),

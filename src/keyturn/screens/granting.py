@@ -21,8 +21,10 @@ from ..core.errors import BadJson, KeyturnError
 from ..core.predicates.predicate import holds
 from ..core.strict import parse
 from ..policies.grants import Grant
-from ..presenting.proposed_grants import ANY, ProposedGrant, grant_for, how_long, proposed_grants
+from ..presenting.grant_words import covered_words
+from ..presenting.proposed_grants import ProposedGrant, grant_for, how_long, proposed_grants
 from ..presenting.shown_request import ShownRequest
+from ..render.escape import Escaped, visible
 from .asking import Dialog, sentence
 from .drawing import labelled
 from .rows import Rows, content_of
@@ -113,9 +115,10 @@ class GrantDialog(Dialog[Grant]):
         except (KeyturnError, BadJson, ValueError) as error:
             return labelled("bad", "invalid grant", str(error), width)
         words = next((each.words for each in self.proposed if each.where == made.where), None)
-        told = words or (json.dumps(made.where) if made.where else ANY)
+        told = covered_words(made.where) if words is None else visible(words)
         ends = "in this session" if made.scope == SESSION and how_long(made) == _UNTIL else how_long(made)
-        return labelled("note", "It would cover this call, and future calls with", f"{told}; {ends}", width)
+        covered = Escaped(f"{told}; {ends}")
+        return labelled("note", "It would cover this call, and future calls with", covered, width)
 
 
 _UNTIL = how_long(Grant())

@@ -90,3 +90,75 @@ async def test_an_argument_that_the_call_does_not_have_can_be_added_by_an_edit()
         assert "What the supplier reads." in seen
         drawn = await ada.send(f"{page}/change", {**form, "arg.item": "ink", "arg.count": "3", "arg.note": ""})
         assert ("count: 3" in words(drawn), "note" in words(drawn)) == (True, False)
+
+
+async def test_an_approval_that_is_undone_stands_under_the_decisions_of_the_audit_log() -> None:
+    app, tokens, asked = await staffed("notices")
+    async with app:
+        ada = Visiting(app, tokens["ada"], undo="60s")
+        await ada.decide(asked["notices"], "approve")
+        await ada.decide(asked["notices"], "withdraw")
+        page = words(await ada.see("/audit"))
+        assert page.index("approval withdrawn ada send_notice") < page.index("approved ada send_notice")
+
+
+async def test_a_role_that_there_is_not_is_refused_until_it_is_confirmed() -> None:
+    app, tokens, _asked = await staffed("notices")
+    async with app:
+        ada = Visiting(app, tokens["ada"])
+        for path, form in (
+            ("/people/ben", {"do": "give", "role": "finanse"}),
+            ("/people", {"do": "add", "id": "dan", "role_of": "ops", "roles": "finanse"}),
+            ("/people", {"do": "give_group", "group": "staff", "role": "finanse"}),
+        ):
+            seen = await ada.see(path)
+            assert '<option value="finance"></option>' in seen.text
+            mark = (await ada.fields(path))["csrf_token"]
+            refused = await ada.send(path, {**form, "csrf_token": mark})
+            assert "has the role 'finanse'. Did you mean 'finance'?" in words(refused)
+            assert "finanse" not in {role for each in await app.people.list() for role in each.roles}
+        again = {name: value for name, value in form.items() if name != "role_of"} | {"new": "yes", "csrf_token": mark}
+        assert (await ada.send(path, again)).status_code == 303
+        assert "finanse" in (await app.people.directory()).groups["staff"]
+        rules = '[[rules]]\naction = "ask"\ntool = "pay"\napproval = { role = "finnance" }\n'
+        tried = await ada.send("/policies/replay", {"csrf_token": mark, "toml": rules, "since": "7d"})
+        assert "No user, group or tool has the role finnance" in words(tried)
+
+
+async def test_a_condition_and_the_runs_of_a_grant_are_said_in_words() -> None:
+    app, tokens, asked = await staffed("treasury", "notices")
+    async with app:
+        ada, page = Visiting(app, tokens["ada"]), f"/requests/{asked['notices']}"
+        seen = words(await ada.see(f"{page}/grant"))
+        assert "this run only It ends with this run. The next run asks again." in seen
+        assert "every run for this requester Runs of this agent that the same requester starts later." in seen
+        form = await ada.fields(f"{page}/grant")
+        own = {"which": "own", "where": '{"channel": {"one_of": ["#ops", "#dev"]}}', "limit": "uses", "uses": "3"}
+        covers = words(await ada.send(f"{page}/covers", {**form, **own, "scope": "agent"}))
+        assert 'Covers: arguments where channel is one of "#ops", "#dev" , in every run of this agent.' in covers
+        assert (await ada.send(f"{page}/grant", {**form, **own, "scope": "agent"})).status_code == 303
+        listed = words(await ada.see("/grants"))
+        assert 'channel is one of "#ops", "#dev" 0 of 3 when revoked every run of this agent ada' in listed
+
+
+async def test_the_account_offers_the_channels_there_are_and_sign_out_is_confirmed() -> None:
+    app, tokens, _asked = await staffed("notices")
+    async with app:
+        ada = Visiting(app, tokens["ada"])
+        ada.client.cookies.set("keyturn_zone", "Asia/Tokyo")
+        account = words(await ada.see("/account"))
+        assert "No notification channel is configured on this server" in account
+        assert "JST, ends" in account
+        await ada.send("/logout", {"csrf_token": (await ada.fields("/account"))["csrf_token"]})
+        assert "You are signed out." in words(await ada.see("/login?out=yes"))
+
+
+async def test_each_figure_of_insights_says_of_what_it_is() -> None:
+    app, tokens, asked = await staffed("notices", "ci")
+    async with app:
+        ada = Visiting(app, tokens["ada"])
+        await ada.decide(asked["notices"], "reject")
+        page = words(await ada.see("/insights"))
+        assert "1 decisions by approvers in 30 days 0% of these 1 decision were approvals" in page
+        assert "under 1 s median time from the request to the decision" in page
+        assert 'data-label="middle half"' in (await ada.see("/insights")).text

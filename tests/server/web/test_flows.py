@@ -101,7 +101,7 @@ def test_a_long_payload_is_read_before_it_is_approved(at: Desk) -> None:
     page.get_by_role("button", name="Approve this call").click()
     assert at.state("sql") == "open"
     page.get_by_role("button", name=re.compile("Show all 412 lines")).click()
-    page.locator("pre .r").last.scroll_into_view_if_needed()
+    page.locator(".long pre .r").last.scroll_into_view_if_needed()
     expect(page.locator("[data-seen]")).to_be_checked()
     page.get_by_role("button", name="Approve this call").click()
     expect(page.locator(".sentence")).to_contain_text("Approved by ada")

@@ -36,6 +36,9 @@ def _told(book: CallBook, event: ev.AnyEvent, step: ev.Step) -> dict[str, Any] |
         return _decision(book, event.decision, "vote")
     if isinstance(event, ev.VoteWithdrawn):
         return _decision(book, event.decision, "withdrawal")
+    if isinstance(event, ev.ApprovalWithdrawn):
+        told = {"of": event.call, "what": "withdrawal", "verdict": "undo", "via": "person"}
+        return told | {"note": event.note or "", **_person(event.decider)}
     if isinstance(event, ev.DrillEnded):
         return _decision(book, event.decision, "drill") | {"verdict": word_of(event)}
     if isinstance(event, ev.CallScreened):

@@ -18,8 +18,8 @@ What = Literal[
 class AuditEntry(Encodable, frozen=True, omit_defaults=True):
     """Describes one decision on record.
 
-    `what` says what it is: a "decision" that settled a request, a "vote" that did not yet and its "withdrawal", a
-    "verdict" of a tool or a policy, the policy's "recheck" of a decision ("upheld", "more", "deny"), a "review" of a
+    `what` says what it is: a "decision" that settled a request, a "vote" that did not yet, the "withdrawal" of either,
+    a "verdict" of a tool or a policy, the policy's "recheck" of a decision ("upheld", "more", "deny"), a "review" of a
     call that had been let run, the end of a "drill", a "grant" and its "revocation", a "cancellation" of the run.
     "damage" says that the log cannot be read from there on. `digest` names the bytes that were decided on, `arguments`
     shows them as they were proposed and `edited` what a person made of them, both with secrets redacted. `key` names

@@ -17,9 +17,10 @@ from ...core.errors import Conflict, UserError
 from ...inbox.personal import Details, PersonalInbox
 from ...journal.rows import GrantRow, Query, RequestRow
 from ...presenting.asking import vote_of
+from ...presenting.grant_words import SCOPES, covered_words
 from ...presenting.recorded import still_needed
 from ...presenting.shown_request import ShownRequest, bare_item
-from ...render.escape import escape, quote
+from ...render.escape import Escaped, escape, quote
 from ...render.length import is_long
 from ..finding import SHORT, find_request
 from ..with_journal import Told, hinting
@@ -134,19 +135,11 @@ def _said_yes(name: str, words: dict[str, Any]) -> bool:
     return said_yes(screen, _QUESTIONS.get(name, "Record it? y or n"))
 
 
-def _grant_words(grant: Any) -> str:
-    where = f"arguments where {grant.where}" if grant.where else "any arguments"
+def _grant_words(grant: Any) -> Escaped:
+    where = covered_words(grant.where)
     uses = "" if grant.uses is None else f", {grant.uses} times"
     until = "" if grant.expires is None else f", for {grant.expires}"
-    return f"{where}{uses}{until}, {_SCOPES[grant.scope]}"
-
-
-_SCOPES: dict[str, str] = {
-    "run": "in this run",
-    "session": "in every run of its session",
-    "requester": "in every run for the same person",
-    "agent": "in every run of this agent",
-}
+    return Escaped(f"{where}{uses}{until}, in {SCOPES[grant.scope].name}")
 
 
 def _told(verb: Verb, row: RequestRow, given: Sequence[GrantRow], claimed: str) -> Told:

@@ -12,7 +12,6 @@ from starlette.datastructures import FormData
 from starlette.requests import Request
 from starlette.responses import Response
 
-from ...core.encodable import moment
 from ...core.errors import KeyturnError, NotAllowed, UserError
 from ...directory.events import BY_HOST, BY_LINK, BY_PROVIDER
 from ...directory.recipients import MUTED
@@ -68,13 +67,9 @@ class _Login(NamedTuple):
     id: str
     label: str
     proof: str
-    since: str
-    until: str
+    since: int
+    until: int | None
     here: bool
-
-
-def _time(at: int | None) -> str:
-    return "" if at is None else f"{moment(at):%Y-%m-%d %H:%M} UTC"
 
 
 @router.get("/account")
@@ -115,9 +110,10 @@ async def _page(
             for channel, address in sorted(visitor.person.addresses.items())
         ],
         "browsers": _browsers(sign_in),
+        "channels": [name for name in sign_in.app.channels.by_name if name not in dict(_browsers(sign_in))],
         "zone": str(visitor.person.settings.get(ZONE) or ""),
         "browser_zone": browser_zone(request),
-        "muted": _time(until) if isinstance(until, int) and until > now else "",
+        "muted": until if isinstance(until, int) and until > now else 0,
     }
     return await sign_in.page(request, "account", visitor, status, **values)
 
@@ -139,9 +135,8 @@ def _shown(address: str) -> str:
 
 def _key(key: Key) -> dict[str, Any]:
     kind = {"passkey": "passkey", "ssh": "ssh key"}.get(key.scheme, key.scheme)
-    since = _time(key.enrolled_at)
     about = {"id": key.id, "person": key.person, "kind": kind, "label": key.label}
-    return about | {"since": since, "counts": key.counts}
+    return about | {"since": key.enrolled_at, "counts": key.counts}
 
 
 def _login(token: Token, here: str) -> _Login:
@@ -149,8 +144,8 @@ def _login(token: Token, here: str) -> _Login:
         token.id,
         token.label,
         PROOFS.get(token.session, token.session),
-        _time(token.issued_at),
-        _time(token.expires_at),
+        token.issued_at,
+        token.expires_at,
         token.id == here,
     )
 

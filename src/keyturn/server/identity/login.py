@@ -38,6 +38,7 @@ async def login_page_of(
         "host": await host_user(sign_in.settings, request),
         "identity_url": sign_in.settings.identity_url if sign_in.settings.identity is not None else "",
         "at_once": not error and not {"out", "again"} & set(request.query_params),
+        "out": "out" in request.query_params and not error,
         "begun": bool((await sign_in.people.directory()).place),
     }
     made = await sign_in.page(request, "login", None, status, **values)

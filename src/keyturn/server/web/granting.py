@@ -21,8 +21,10 @@ from ...engine.facts.reaches import common_of
 from ...engine.run.log_cache import log_in
 from ...journal.rows import Query, RequestRow
 from ...policies.grants import Scope
+from ...presenting.grant_words import SCOPES, ScopeWords, covered_words
 from ...presenting.proposed_grants import ProposedGrant, grant_for, proposed_grants
 from ...presenting.shown_request import ShownRequest
+from ...render.escape import Escaped
 from .changing import in_hand
 from .form import DeciderPage, form_of
 from .inbox import detail_of, told, words_of
@@ -32,12 +34,6 @@ from .payload import check_seen, payload_of
 router = APIRouter(include_in_schema=False)
 #: Of how many earlier requests it is said whether a grant would have covered them.
 LATEST = 20
-SCOPES: dict[Scope, str] = {
-    "run": "this run only",
-    "session": "runs of the same session",
-    "requester": "runs for the same requester",
-    "agent": "every run of this agent",
-}
 
 
 class PastCall(NamedTuple):
@@ -51,7 +47,7 @@ class LatestRequests(NamedTuple):
     """Holds earlier requests of a tool, the newest first, and which scopes a grant in this run can have."""
 
     calls: Sequence[PastCall]
-    scopes: dict[Scope, str]
+    scopes: dict[Scope, ScopeWords]
 
 
 class Covers(NamedTuple):
@@ -101,7 +97,7 @@ def _covers(past: LatestRequests, made: ProposedGrant, scope: Scope, secrets: Co
     """Return what a grant covers, and how many of the latest requests it would have."""
     within = [each.row for each in past.calls if scope in each.scopes]
     count = sum(_is_covered(each, made.where, secrets) for each in within)
-    return Covers(made.words, SCOPES[scope], count, len(past.calls))
+    return Covers(made.words, SCOPES[scope].name, count, len(past.calls))
 
 
 def _is_covered(row: RequestRow, where: Any, secrets: Collection[str]) -> bool:
@@ -179,10 +175,11 @@ def _proposed(shown: ShownRequest) -> list[ProposedGrant]:
 def _chosen(shown: ShownRequest, form: dict[str, str]) -> ProposedGrant:
     which = form.get("which", "")
     if which == "own":
-        made: Any = parse(form.get("where") or "{}")
-        if not isinstance(made, dict) or not made:
+        given: Any = parse(form.get("where") or "{}")
+        made = cast("dict[str, Any]", given)
+        if not isinstance(given, dict) or not made:
             raise UserError("a condition is a JSON object of argument names; for any arguments, choose just that")
-        return ProposedGrant(cast("dict[str, Any]", made), "calls that meet this condition")
+        return ProposedGrant(made, Escaped(covered_words(made)))
     proposed = _proposed(shown)
     if not (which.isascii() and which.isdigit() and int(which[:4]) < len(proposed)):
         raise UserError("choose which calls the grant covers")
@@ -192,7 +189,7 @@ def _chosen(shown: ShownRequest, form: dict[str, str]) -> ProposedGrant:
 def _scope(form: dict[str, str]) -> Scope:
     scope = form.get("scope", "run")
     if scope not in SCOPES:
-        raise UserError(f"a grant holds in {', '.join(SCOPES.values())}")
+        raise UserError(f"a grant holds in {', '.join(each.name for each in SCOPES.values())}")
     return scope
 
 

@@ -13,22 +13,17 @@ from ...core.errors import KeyturnError, NotPending
 from ...core.records import GrantTerms
 from ...core.states import OVER
 from ...journal.rows import GrantRow, Query
+from ...presenting.grant_words import SCOPES, ScopeWords, where_words
 from ..errors import Refused
 from ..visible_pages import visible_page
 from .form import PageForm, ReaderPage, change, decides
 from .pages import PageContext, failure, page
-from .shown import VisibleHtml
-from .words import where_words
+from .shown import VisibleHtml, ready
 
 router = APIRouter(include_in_schema=False)
 
 SHOWN = 50
-_REACH = {
-    "": "this run only",
-    "session": "all runs of its session",
-    "requester": "all runs for the same person",
-    "agent": "all runs of the agent",
-}
+_REACHES: dict[str, ScopeWords] = {**SCOPES}
 
 
 class ListedGrant(NamedTuple):
@@ -103,5 +98,6 @@ def _standing(row: GrantRow, now: int, over: frozenset[str]) -> ListedGrant:
         ended = "used up"
     elif row.run in over:
         ended = "over with its run"
-    reach = _REACH.get(row.reach.partition(":")[0], "more than this run")
-    return ListedGrant(row, terms, where_words(terms.where), reach, ended)
+    scope = _REACHES.get(row.reach.partition(":")[0] or "run")
+    reach = "more than this run" if scope is None else scope.name
+    return ListedGrant(row, terms, [ready(each) for each in where_words(terms.where)], reach, ended)

@@ -12,7 +12,7 @@ from ...core.errors import KeyturnError
 from ...inbox.replayed import Suggestion
 from .form import AdminPage
 from .pages import failure, page
-from .plots import days_plot, shares_plot, time, times_plot
+from .plots import between, days_plot, shares_plot, time, times_plot
 
 router = APIRouter(include_in_schema=False)
 
@@ -54,6 +54,7 @@ async def insights_page(request: HttpRequest, at: AdminPage) -> Response:
         times=times_plot(report.tools[:PLOTTED]),
         shares=shares_plot(report.people[:PLOTTED]),
         told=time,
+        between=between,
         suggested=suggested,
         late=late,
     )

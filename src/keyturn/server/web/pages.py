@@ -20,6 +20,7 @@ from ...core.errors import KeyturnError
 from ...inbox.personal import PersonalInbox
 from ...presenting.asking import MARKS, RISKS, STATES, agent_words, is_held, risk_words, seconds
 from ...presenting.clock import span, stamp
+from ...presenting.grant_words import value_words
 from ...presenting.list_row import LINE
 from ...presenting.notifications import delivered_of, undelivered_first
 from ...render.one_row import parts
@@ -31,7 +32,6 @@ from ..visibility import Visibility
 from ..visitor import Visitor, visitor_of
 from ..zones import exactly, zone_of
 from .shown import VisibleHtml, finalize, ready, typed
-from .words import data
 
 _HERE = Path(__file__).parent
 STATIC = _HERE / "static"
@@ -189,7 +189,7 @@ def _groups(digest: str) -> str:
 
 
 def _data(value: object) -> VisibleHtml:
-    return ready(data(value))
+    return ready(value_words(value))
 
 
 def _named(name: str) -> str:

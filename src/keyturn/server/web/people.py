@@ -19,6 +19,7 @@ from ..addresses import keep_address
 from ..errors import Refused, refused
 from .form import PageForm, ReaderPage, change, form_of
 from .pages import PageContext, page
+from .roles import UnknownRole, check_known, known_roles
 
 router = APIRouter(include_in_schema=False)
 
@@ -55,14 +56,19 @@ async def people_page(at: ReaderPage) -> Response:
 async def change_people(request: HttpRequest, at: ReaderPage) -> Response:
     """Add a person or a machine, or change the roles of a group."""
 
+    typed: dict[str, str] = {}
+
     async def make(form: PageForm) -> str:
         people, by = at.app.people, at.visitor.login
         match form.text("do"):
             case "add":
                 kind = "machine" if form.text("kind") == "machine" else "person"
-                await people.add(form.text("id"), form.text("name"), roles=form.names("roles"), kind=kind, by=by)
+                roles = [*form.several("role_of"), *form.names("roles")]
+                await _check_roles(at, form, roles, typed)
+                await people.add(form.text("id"), form.text("name"), roles=roles, kind=kind, by=by)
                 return _path(form.text("id"))
             case "give_group":
+                await _check_roles(at, form, [form.text("role")], typed)
                 await people.give_role(form.text("role"), group=form.text("group"), by=by)
             case "take_group":
                 await people.take_role(form.text("role"), group=form.text("group"), by=by)
@@ -70,7 +76,7 @@ async def change_people(request: HttpRequest, at: ReaderPage) -> Response:
                 raise UserError(f"no form of this page asks for {other!r}")
         return "/people#groups"
 
-    return await change(request, at, make, lambda said: _list(at, said))
+    return await change(request, at, make, lambda said: _list(at, said, typed))
 
 
 @router.get("/people/{name:path}")
@@ -102,8 +108,12 @@ async def secret(request: HttpRequest, at: ReaderPage, name: str) -> Response:
 async def change_person(request: HttpRequest, at: ReaderPage, name: str) -> Response:
     """Change one thing about a person."""
 
+    typed: dict[str, str] = {}
+
     async def make(form: PageForm) -> str:
         found = _CHANGES.get(form.text("do"))
+        if form.text("do") == "give":
+            await _check_roles(at, form, [form.text("role")], typed)
         if form.text("do") == "address":
             told = form.text("channel"), form.text("address")
             await keep_address(at.app, at.app.people, request.app.state.limits, at.visitor, name, *told)
@@ -113,7 +123,7 @@ async def change_person(request: HttpRequest, at: ReaderPage, name: str) -> Resp
         await found(at, name, form)
         return "/people" if form.text("do") == "remove" else _path(name)
 
-    return await change(request, at, make, lambda said: _one(at, name, said))
+    return await change(request, at, make, lambda said: _one(at, name, said, typed=typed))
 
 
 async def _delegate(at: PageContext, name: str, form: PageForm) -> None:
@@ -148,13 +158,26 @@ _CHANGES: dict[str, Callable[[PageContext, str, PageForm], Awaitable[Any]]] = {
 }
 
 
-async def _list(at: PageContext, refusal: Refused | None) -> Response:
+async def _check_roles(at: PageContext, form: PageForm, names: list[str], typed: dict[str, str]) -> None:
+    """Refuse a role that there is not, unless it was confirmed; what was typed is kept, so that it can be."""
+    if form.text("new") == "yes" or not at.visitor.administers:
+        return
+    try:
+        check_known(names, known_roles(at.app, await at.app.people.directory()))
+    except UnknownRole:
+        given = {name: value for name, value in form.whole().items() if name != "role_of"}
+        typed.update(given | {"roles": " ".join(names)} if form.text("do") == "add" else given)
+        raise
+
+
+async def _list(at: PageContext, refusal: Refused | None, typed: dict[str, str] | None = None) -> Response:
     directory = await at.app.people.directory()
     rows = [_row(directory, each, at.now) for each in await at.app.people.list()]
     left = sorted(each.id for each in directory.people.values() if not each.here)
     groups = {name: _group(directory, name) for name in sorted(directory.groups)}
     status = 200 if refusal is None else refusal.status
-    return page(at, "people.html", status, rows=rows, left=left, groups=groups, refusal=refusal)
+    shown: dict[str, Any] = {"rows": rows, "left": left, "groups": groups, "refusal": refusal, "typed": typed}
+    return page(at, "people.html", status, known=known_roles(at.app, directory), **shown)
 
 
 def _group(directory: Directory, name: str) -> tuple[list[str], list[str]]:
@@ -169,7 +192,7 @@ def _row(directory: Directory, person: Person, now: int) -> PersonRow:
     return PersonRow(person, sorted(directory.roles_of(person.id)), keys, tokens, lent)
 
 
-async def _one(at: PageContext, name: str, refusal: Refused | None, *, once: str = "", link: bool = False) -> Response:
+async def _one(at: PageContext, name: str, refusal: Refused | None, **more: Any) -> Response:
     directory = await at.app.people.directory()
     person = directory.people.get(name)
     if person is None:
@@ -196,9 +219,10 @@ async def _one(at: PageContext, name: str, refusal: Refused | None, *, once: str
         lasts=LASTS,
         changes=at.visitor.administers or own,
         admin=at.visitor.administers,
-        once=once,
-        link=link,
+        known=known_roles(at.app, directory),
+        channels=list(at.app.channels.by_name),
         refusal=refusal,
+        **{"once": "", "link": False, "typed": {}} | more,
     )
 
 

@@ -6,11 +6,13 @@ SVG, and every text of others passes its escaping.
 
 from __future__ import annotations
 
+from bisect import bisect_left
 from collections.abc import Sequence
 from math import ceil, floor, log10
 from typing import NamedTuple
 
 from ...inbox.figures import Figures
+from ...journal.rows import EDGES
 
 WIDTH = 640
 ROW = 28
@@ -81,6 +83,25 @@ def time(seconds: float) -> str:
     return f"{round(seconds, 1):g} s" if seconds else "0"
 
 
+def between(low: float | None, high: float | None = None) -> str:
+    """Return between which bounds a time lies, or a lower and an upper one: times are counted by steps of a scale.
+
+    >>> between(210), between(2.5, 210), between(0.4), between(700_000), between(None)
+    ('2 to 5 min', '2 s to 5 min', 'under 1 s', 'over 7 d', '')
+    """
+    if low is None:
+        return ""
+    first = bisect_left(EDGES, low * 1_000)
+    last = first if high is None else bisect_left(EDGES, high * 1_000)
+    if last >= len(EDGES) or low * 1_000 >= EDGES[-1]:
+        return f"over {time(EDGES[min(first, len(EDGES)) - 1] / 1_000)}"
+    if not first:
+        return f"under {time(EDGES[last] / 1_000)}"
+    begin, end = time(EDGES[first - 1] / 1_000), time(EDGES[last] / 1_000)
+    number, _, unit = begin.partition(" ")
+    return f"{number if end.endswith(f' {unit}') else begin} to {end}"
+
+
 def steps(top: float) -> list[float]:
     """Return the marks of an axis from zero to at least a number: few, and round.
 
@@ -141,7 +162,7 @@ def times_plot(figures: Sequence[Figures]) -> Ranges:
             place(each.to_decide.q1_s),
             place(each.to_decide.q3_s),
             place(each.to_decide.median_s),
-            time(each.to_decide.median_s or 0),
+            between(each.to_decide.median_s),
         )
         for number, each in enumerate(some)
     ]

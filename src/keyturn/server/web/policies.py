@@ -22,12 +22,14 @@ from ...inbox.replayed import Replayed, Unread
 from ...policies.file import PolicyFile
 from ...policies.rule import Rule
 from ...policies.rules import Policy
+from ...presenting.grant_words import value_words, where_words
 from ...render.escape import quote
 from ..errors import Refused, refused
 from .form import AdminPage, form_of
 from .pages import PageContext, page
+from .roles import known_roles, required_by
 from .shown import VisibleHtml, ready
-from .words import data, limit_words, terms_words, where_words
+from .words import limit_words, terms_words
 
 router = APIRouter(include_in_schema=False)
 
@@ -117,14 +119,16 @@ async def replay_page(request: HttpRequest, at: AdminPage) -> Response:
         made = await asyncio.to_thread(Policy.from_toml, text + "\n")
         async with request.app.state.readers.search(at.visitor.id):
             found = await _replayed(at, made, since)
+        roles = required_by(made.rules) - {*known_roles(at.app, await at.app.people.directory())}
     except KeyturnError as error:
         return _drawn(at, refusal=refused(error), toml=text)
-    return _drawn(at, result=found, toml=text, since=since)
+    return _drawn(at, result=found, toml=text, since=since, unknown=sorted(roles))
 
 
 def _drawn(at: PageContext, **given: Any) -> Response:
     refusal: Refused | None = given.get("refusal")
-    values = {"result": None, "shadow": None, "toml": "", "since": "7d", "refusal": None} | given
+    none: dict[str, Any] = {"result": None, "shadow": None, "refusal": None, "toml": "", "since": "7d", "unknown": ()}
+    values = none | given
     status = 200 if refusal is None else refusal.status
     return page(at, "policies.html", status, force=in_force(at.app.policy), choices=SINCE, **values)
 
@@ -197,11 +201,11 @@ def in_force(policy: object) -> InForce:
 
 
 def _row(number: int, rule: Rule) -> RuleRow:
-    named = [f"{word} {data(value)}" for word, value in (("tool", rule.tool), ("agent", rule.agent)) if value]
-    named += [f"{word} {data(value)}" for word, value in (("kind", rule.kind), ("risk", rule.risk)) if value]
+    named = [f"{word} {value_words(value)}" for word, value in (("tool", rule.tool), ("agent", rule.agent)) if value]
+    named += [f"{word} {value_words(value)}" for word, value in (("kind", rule.kind), ("risk", rule.risk)) if value]
     if rule.read_only is not None:
         named.append("tools that only read" if rule.read_only else "tools that may change something")
-    about = [ready(", ".join(named) or "every call"), *where_words(rule.where)]
+    about = [ready(", ".join(named) or "every call"), *map(ready, where_words(rule.where))]
     limit = limit_words(rule.over)
     about += [limit] if limit is not None else []
     if rule.when is not None:

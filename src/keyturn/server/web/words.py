@@ -1,10 +1,6 @@
-"""Say predicates, terms, limits and lengths of time in words: sentences are ours, and what is quoted is data."""
+"""Say terms and limits in words for pages: sentences are ours, and what is quoted is data."""
 
 from __future__ import annotations
-
-import json
-from collections.abc import Iterator, Mapping
-from typing import Any, cast
 
 from ...core.approval import Approval
 from ...core.durations import milliseconds
@@ -13,57 +9,8 @@ from ...policies.limits import Budget, Rejections
 from ...policies.rule import Limit
 from ...presenting.clock import span
 from ...presenting.terms import terms_of
-from ...render.escape import clip, quote
+from ...render.escape import quote
 from .shown import VisibleHtml, ready
-
-_LONG = 200
-_WORDS = {
-    "eq": "is",
-    "ne": "is not",
-    "lt": "is less than",
-    "le": "is at most",
-    "gt": "is more than",
-    "ge": "is at least",
-    "one_of": "is one of",
-    "matches": "matches as a whole",
-    "under": "is in the directory",
-}
-
-
-def data(value: object) -> str:
-    """Return a value as one escaped line: texts in quotes, lists with commas.
-
-    >>> data("ann"), data(["ann", 5]), data(None)
-    ('"ann"', '"ann", 5', 'not given')
-    """
-    if value is None:
-        return "not given"
-    if isinstance(value, str):
-        return quote(value, _LONG)
-    if isinstance(value, list | tuple):
-        return ", ".join(data(each) for each in cast("list[Any]", value)) or "none"
-    text = json.dumps(value, ensure_ascii=False, default=str)
-    return clip(text, _LONG, keep="")
-
-
-def where_words(where: Mapping[str, Any] | None) -> list[VisibleHtml]:
-    """Return a predicate as one sentence for each argument.
-
-    >>> [str(each) for each in where_words({"amount": {"gt": 0, "le": 100}, "to": "ada"})]
-    ['amount is more than 0 and is at most 100', 'to is &#34;ada&#34;']
-    """
-    return [ready(f"{quote(name)[1:-1]} {' and '.join(_compared(each))}") for name, each in (where or {}).items()]
-
-
-def _compared(condition: object) -> Iterator[str]:
-    if not isinstance(condition, Mapping):
-        yield f"is {data(condition)}"
-        return
-    for operator, operand in cast("Mapping[str, Any]", condition).items():
-        if operand is None and operator in ("eq", "ne"):
-            yield "is not given" if operator == "eq" else "is given"
-        else:
-            yield f"{_WORDS.get(operator, operator)} {data(operand)}"
 
 
 def terms_words(terms: Approval | None) -> list[VisibleHtml]:
