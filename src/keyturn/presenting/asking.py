@@ -255,7 +255,8 @@ def _facts(row: RequestRow, shown: Request, now: int, zone: tzinfo) -> Iterator[
         yield Fact("started by", by, f"{span(now - started)} ago, {stamp(started, zone)}")
     if shown.former is not None:
         yield Fact("approved by", shown.former.by or "a grant", STATES.get(shown.former.verdict, ""))
-    yield Fact("requested", "", f"{span(now - row.asked_at)} ago, {stamp(row.asked_at, zone)}")
+    again = "again, " if shown.revision > 1 and row.kind == "approval" and not shown.steps else ""
+    yield Fact("requested", "", f"{again}{span(now - row.asked_at)} ago, {stamp(row.asked_at, zone)}")
 
 
 def seconds(ms: int) -> str:

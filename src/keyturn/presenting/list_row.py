@@ -4,9 +4,10 @@ from __future__ import annotations
 
 from typing import Any, NamedTuple
 
-from ..core.preview import Command, Text
+from ..core.preview import Command, Diff, Text
 from ..core.request import Request
 from ..journal.rows import RequestRow
+from ..render import diff
 from ..render.escape import Escaped
 from ..render.one_row import arguments_row, ends_of
 from .asking import agent_words, mark_of, progress, step_words
@@ -17,6 +18,7 @@ LINE = 112
 #: The label of where a request of an external caller comes from; how much of it a list shows.
 SOURCE = "requested from, as the caller states it"
 _SOURCE_LINE = 60
+_COMPARED = 4_000  # characters of both sides that are compared for a row
 
 
 class RowText(NamedTuple):
@@ -96,8 +98,18 @@ def row_text(request: Request) -> RowText:
     if preview.summary:
         return RowText(preview.summary)
     for block in preview.blocks:
+        if isinstance(block, Diff):
+            return RowText(_changed(block))
         text = getattr(block, "command", "") or getattr(block, "text", "") or getattr(block, "path", "")
         if text:
             return RowText(text, "$ " if isinstance(block, Command) else "")
     given: Any = request.requests if request.kind == "external" else request.params
     return RowText("", arguments=given)
+
+
+def _changed(block: Diff) -> str:
+    """Return the name of what is changed and, of a text that is not long, the lines that go and come."""
+    lines = [block.path or block.label]
+    if len(block.before) + len(block.after) <= _COMPARED:
+        lines += [f"{sign}{text}" for sign, text in diff.rows(block.before, block.after) if sign in ("-", "+")]
+    return "\n".join(lines)

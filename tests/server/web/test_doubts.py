@@ -162,3 +162,11 @@ async def test_each_figure_of_insights_says_of_what_it_is() -> None:
         assert "1 decisions by approvers in 30 days 0% of these 1 decision were approvals" in page
         assert "under 1 s median time from the request to the decision" in page
         assert 'data-label="middle half"' in (await ada.see("/insights")).text
+
+
+async def test_a_row_of_a_change_shows_the_lines_that_go_and_come() -> None:
+    app, tokens, _asked = await staffed("config")
+    async with app:
+        page = words(await Visiting(app, tokens["ada"]).see("/"))
+        assert "/etc/api/app.toml \\n -port = 8080 \\n -w" in page
+        assert '-level = "info" \\n +level = "debug"' in page
