@@ -195,7 +195,7 @@ async def test_a_grant_is_revoked_on_its_page(office: Office) -> None:
     await office.app.inbox.approve(row, by="ada", grant=Grant(scope="agent", where={"channel": HOSTILE}, uses=5))
     visit = office.as_("ben")
     text = (await visit.see("/grants")).text
-    assert "all runs of the agent" in text
+    assert "every run of this agent" in text
     assert "0 of 5" in text
     assert "over with its run" in text
     [grant] = [each for each in await office.app.inbox.grants() if each.agent == "notices"]

@@ -69,7 +69,7 @@ ROUTES: dict[str, Row] = {
     "GET /people": ({}, LISTS),
     "POST /people": ({"do": "add", "id": "zoe"}, ADMIN),
     "GET /people/{name:path}": ({}, LISTS),
-    "POST /people/{name:path}": ({"do": "give", "role": "chief"}, ADMIN),
+    "POST /people/{name:path}": ({"do": "give", "role": "chief", "new": "yes"}, ADMIN),
     "POST /secrets/{name:path}": ({"do": "link"}, (200, *ADMIN[1:])),
     "GET /channels": ({}, WHOLE),
     "POST /channels/again": ({"number": "1"}, ADMIN),

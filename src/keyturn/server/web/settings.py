@@ -87,7 +87,7 @@ async def _drawn(at: PageContext, refusal: Refused | None) -> Response:
         trouble=trouble,
         others=others,
         server=_server(at.settings),
-        place=directory.place,
+        recorded=directory.place,
         changed_at=directory.at,
         refusal=refusal,
     )
