@@ -54,6 +54,7 @@ INSIDE = {
     "NoRoom", "BadBody", "Barred", "Elsewhere", "Refusal", "TooLong", "TooMany", "TooManyStreams", "TooSlow",
     "TooManyOpen", "AapRefused",
     "AtWork", "TooManyAtOnce", "FormRefused", "NotSent", "Occupied", "MovedMeanwhile", "NotAccepted", "WrongField",
+    "UnknownRole",
 }  # fmt: skip
 
 
