@@ -84,21 +84,20 @@ async def pauses() -> dict[str, Any]:
     fresh = again.protect(agent("async-1"))
     client = AsyncClient(URL, TOKEN)
     receiver = Receiver(secret=None, client=client, resumers={"openai-agents": again.resumer(fresh)})
+    request = await _request(approvals, item)  # while it is pending: a check of what is approved would consume it
     await client.create({"tool": "pay", "arguments": {"order": "go-1"}, "timeout": "10m"}, "go")
-    request = await _decided(client, approvals, item)
+    while (await client.get(request, wait=5)).status == "pending":
+        pass
     await asyncio.gather(receiver.wake(request), receiver.wake(request))
     await receiver.wake(request)
     return {"paused": len(paused.interruptions), "refused": refused, "after_forged": after_forged, "ran": [*RAN]}
 
 
-async def _decided(client: AsyncClient, approvals: Approvals, item: Any) -> str:
-    """Find the request as the adapter does, by its key, and wait for its decision."""
+async def _request(approvals: Approvals, item: Any) -> str:
+    """Find the request as the adapter does, by its key."""
     key = f"run-1:desk:{item.call_id}"
     call = approvals._call(key, "pay", json.loads(item.arguments), None, None, "run-1")
-    found = await approvals.gate.check(call)
-    while (await client.get(found.request_id, wait=5)).status == "pending":
-        pass
-    return str(found.request_id)
+    return str((await approvals.gate.check(call)).request_id)
 
 
 async def main() -> None:
