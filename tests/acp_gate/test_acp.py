@@ -10,12 +10,13 @@ import threading
 from collections.abc import Generator
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 
 import pytest
 
 from keyturn import ExternalAgent, UserError
 from keyturn.acp_gate.permissions import SeenCalls, permission_of
+from keyturn.acp_gate.proxy import AcpGate
 from keyturn.testing import function_call
 from keyturn.testing.loopback.google import GeminiServer
 from tests import forked
@@ -119,6 +120,29 @@ def test_a_permission_is_decided_in_the_inbox_once_and_all_else_passes(tmp_path:
         port.does(port.app.inbox.reject(edit, by="ada"))
         assert sorted(str(chosen(each)) for each in editor.told(3)[1:]) == ["('8', 'no')", "(7, 'yes')"]
         assert port.does(port.app.asks.get(make.run, account="bot")).status == "succeeded"
+
+
+def test_a_line_that_cannot_be_read_reaches_nobody_and_an_editor_answers_what_it_was_shown_and_nothing_else() -> None:
+    told, shown, logged = list[bytes](), list[bytes](), list[str]()
+    gate = AcpGate(cast("Any", None), "agent", told.append, shown.append, logged.append)
+    whole = json.dumps(asks(7, makes())).encode()
+    for unreadable in (b"[" * 3_000 + b"]" * 3_000, b"9" * 5_000, b'"\xff"'):  # which other readers can read
+        gate.from_agent(whole.replace(b'"make"', unreadable, 1) + b"\n")
+    assert (shown, len(logged)) == ([], 3)
+    read = b'{"jsonrpc":"2.0","id":3,"method":"fs/read_text_file","params":{}}\n'
+    gate.from_agent(read)
+    assert shown == [read]
+    result = {"outcome": {"outcome": "selected", "optionId": "yes"}}
+    forged: list[Any] = [{"id": id, "result": result} for id in (7, 7.0, True, None, "7")]
+    forged += [{"id": 7, "method": method, "result": result} for method in (None, "x")]
+    for each in (*forged, forged[:1], [{"id": 3, "result": {}}, forged[0]]):
+        gate.from_editor(json.dumps(each).encode() + b"\n")
+    gate.from_editor(b'{"id":7,"result":{"more":' + b"[" * 3_000 + b"]" * 3_000 + b"}}\n")
+    assert told == []
+    answer = b'{"jsonrpc":"2.0","id":3,"result":{"content":"x"}}\n'
+    for _ in range(2):
+        gate.from_editor(answer)
+    assert told == [answer]
 
 
 def test_without_a_decision_nothing_is_allowed(tmp_path: Path) -> None:

@@ -506,6 +506,14 @@ async def test_decisions_that_run_nothing_are_delivered_once_and_nothing_else_is
         asked = await app.asks.ask(refund())
         with pytest.raises(UserError, match="a call of 'resume'"):
             refund("o2", delivers=(asked.id,))
+        for more in ({"server": "billing"}, {"description": "Resume a subscription."}, {"schema": {"type": "object"}}):
+            with pytest.raises(UserError, match="of no server"):
+                Ask(key="d0", tool="resume", delivers=(asked.id,), **more)
+        with pytest.raises(UserError, match="once"):
+            Ask(key="d0", tool="resume", delivers=(asked.id, asked.id))
+        gone = await app.asks.withdraw((await app.asks.ask(refund("o3"))).id)
+        with pytest.raises(Conflict, match="it is withdrawn"):
+            await app.asks.ask(Ask(key="d0", tool="resume", delivers=(gone.id,)))
         delivery = Ask(key="d1", tool="resume", delivers=(asked.id,))
         with pytest.raises(Conflict, match="it is pending"):
             await app.asks.ask(delivery)

@@ -145,6 +145,21 @@ async def test_a_decision_that_the_program_does_not_accept_is_asked_for_again() 
         assert RAN == [("ann", 1)]
 
 
+async def test_what_a_rule_decides_and_the_program_does_not_accept_is_requested_once() -> None:
+    for rule, allowed in ((deny(tool="pay"), "approve"), (allow(tool="pay"), "respond")):
+        graph = agent(InMemorySaver(), [call(1, "ann", 1)], allowed=[allowed])
+        async with desk(policy=Policy(rule)) as person:
+            mirror = Mirror(graph, person.app)
+            await graph.ainvoke(GO, of("t1"))
+            [asked] = await mirror.ask("t1")
+            await person.app.asks.wait(asked.id, 30)
+            for _ in range(3):
+                with pytest.raises(Conflict, match=f"a policy or a grant decided.* accepts {allowed}"):
+                    await mirror.resume("t1")
+            assert len(await person.app.runs()) == 1
+            assert (RAN, (await graph.aget_state(of("t1"))).next) == ([], ("HumanInTheLoopMiddleware.after_model",))
+
+
 async def _again(mirror: Mirror, thread: str) -> bool:
     [state] = await mirror.ask(thread)
     return state.status == "pending"

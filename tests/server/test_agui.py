@@ -238,6 +238,21 @@ async def test_a_client_cannot_put_words_into_a_conversation_and_a_thread_is_one
         assert (await http.post("/v1/agui/clerk", json={})).status_code == 401
 
 
+async def test_no_other_user_takes_the_session_of_a_thread() -> None:
+    sessions: dict[str, MemorySession] = {}
+    more = [Agent("clerk", model=ScriptedModel(lambda request: str(len(request.input))))]
+    async with office(more=more, sessions=lambda id: sessions.setdefault(id, MemorySession(id))) as (_, http, tokens):
+        chat = Chat(http, tokens["cyd runs"], "clerk", "t7")
+        assert (await chat.go("Hello."))["result"] == "1"
+        [thread] = sessions
+        start = {"agent": "clerk", "input": "Hello.", "session_id": thread.translate(str.maketrans("0123", "4567"))}
+        taken = await http.post("/v1/runs", json=start, headers={"authorization": f"Bearer {tokens['ben runs']}"})
+        assert (taken.status_code, "over AG-UI" in taken.text) == (422, True)
+        other = Chat(http, tokens["ben runs"], "clerk", "t7")
+        assert (await other.go("Hello."))["result"] == "1"
+        assert (await chat.go("And again."))["result"] != "1"
+
+
 async def test_a_question_is_answered_in_the_chat_and_what_fails_or_is_cancelled_is_said() -> None:
     def painter(request: ModelRequest) -> Any:
         told = [item for item in request.input if item.get("type") == "function_call_output"]

@@ -1,7 +1,7 @@
 """Stand between an editor and an ACP agent: all passes unchanged, but for the agent's requests for permission.
 
-The editor is never shown such a request, and what it answers to one is not forwarded. Whatever fails, nothing is
-allowed: without a decision the agent is told no.
+The editor is never shown such a request, and its answers are forwarded to requests that it was shown, and to no others.
+Whatever fails, nothing is allowed: without a decision the agent is told no, and a line that cannot be read is dropped.
 """
 
 from __future__ import annotations
@@ -37,11 +37,15 @@ class AcpGate:
         self._to_editor = to_editor
         self._seen = SeenCalls()
         self._held: dict[asyncio.Task[None], Permission] = {}
-        self._ids: set[str] = set()
+        self._shown: set[str] = set()
 
     def from_agent(self, line: bytes) -> None:
         """Pass a line of the agent to the editor, unless it asks for permission."""
-        messages, many = _messages(line)
+        try:
+            messages, many = _messages(line)
+        except _Unreadable as error:
+            self._log(f"a line of the agent was dropped: {error}")
+            return
         if not any(_method(each) == REQUEST for each in messages):
             for each in messages:
                 self._look(each)
@@ -51,17 +55,24 @@ class AcpGate:
             if _method(each) == REQUEST:
                 self._hold(each)
             else:
+                self._look(each)
                 self._to_editor(_line(each))
 
     def from_editor(self, line: bytes) -> None:
-        """Pass a line of the editor to the agent, unless it answers what only the inbox answers."""
-        messages, _ = _messages(line)
+        """Pass a line of the editor to the agent, unless it answers what the editor was not shown."""
+        try:
+            messages, _ = _messages(line)
+        except _Unreadable as error:
+            self._log(f"a line of the editor was dropped: {error}")
+            return
         for each in messages:
             if _method(each) == "session/cancel":
                 self._cancel(str(_params(each).get("sessionId", "")))
-        if any("method" not in each and _id(each) in self._ids for each in messages):
-            self._log("an answer of the editor to a request for permission was dropped")
+        answered = {_id(each) for each in messages if _answers(each)}
+        if not answered <= self._shown:
+            self._log("an answer of the editor to a request that it was not shown was dropped")
             return
+        self._shown -= answered
         self._to_agent(line)
 
     async def close(self) -> None:
@@ -72,13 +83,15 @@ class AcpGate:
         await asyncio.gather(*held, return_exceptions=True)
 
     def _look(self, message: dict[str, Any]) -> None:
-        """Remember what the agent tells of a call."""
+        """Remember what the agent requests of the editor, and what it tells of a call."""
+        if _method(message) and "id" in message:
+            self._shown.add(_id(message))
         update: Any = _params(message).get("update")
         if _method(message) == "session/update" and isinstance(update, dict) and "toolCallId" in update:
             self._seen.look(str(_params(message).get("sessionId", "")), cast("dict[str, Any]", update))
 
     def _hold(self, message: dict[str, Any]) -> None:
-        self._ids.add(_id(message))
+        self._shown.discard(_id(message))
         try:
             permission = permission_of(message, self._seen, self._agent)
         except (KeyturnError, ValueError, RecursionError) as error:
@@ -135,14 +148,23 @@ class AcpGate:
 _UNASKED = AskState(id="", key="", tool="", status="rejected")
 
 
+class _Unreadable(Exception):
+    """Raised for a line that is no JSON, or none that can be read here: another reader may see a message in it."""
+
+
 def _messages(line: bytes) -> tuple[list[dict[str, Any]], bool]:
     """Return the messages of a line, and whether it is a list of them."""
     try:
-        parsed: Any = json.loads(line)
-    except (ValueError, RecursionError):
-        return [], False
+        parsed: Any = json.loads(line.strip() or b"[]")
+    except (ValueError, RecursionError) as error:
+        raise _Unreadable(f"it cannot be read as JSON ({type(error).__name__})") from None
     listed = cast("list[Any]", parsed) if isinstance(parsed, list) else [parsed]
     return [cast("dict[str, Any]", each) for each in listed if isinstance(each, dict)], isinstance(parsed, list)
+
+
+def _answers(message: dict[str, Any]) -> bool:
+    """Return whether a message answers a request, to some reader of it."""
+    return not isinstance(message.get("method"), str) or "result" in message or "error" in message
 
 
 def _method(message: dict[str, Any]) -> str:
@@ -159,4 +181,4 @@ def _id(message: dict[str, Any]) -> str:
 
 
 def _line(message: dict[str, Any]) -> bytes:
-    return json.dumps(message, ensure_ascii=False, separators=(",", ":")).encode() + b"\n"
+    return json.dumps(message, separators=(",", ":")).encode() + b"\n"

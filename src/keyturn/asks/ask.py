@@ -23,6 +23,8 @@ Status = Literal[
 #: The states of a request that nothing changes any more.
 ENDED = frozenset({"succeeded", "failed", "answered", "rejected", "expired", "withdrawn", "not_run"})
 _CALL = "external_call"
+#: In these a request can be delivered: it was decided, or a user stated that its call ran or did not run.
+DELIVERABLE = frozenset({"succeeded", "answered", "rejected", "expired", "not_run"})
 #: The tool of a call that passes decisions on.
 RESUME = "resume"
 Outcome = Literal["succeeded", "failed", "unknown"]
@@ -72,8 +74,10 @@ class Ask(msgspec.Struct, frozen=True, omit_defaults=True, kw_only=True, forbid_
             plain_text(secret, "secrets")
         if not self.key or not self.tool:
             raise UserError("a request has a key and names a tool")
-        if self.delivers and (self.tool != RESUME or self.terms is not None):
-            raise UserError(f"a request that delivers decisions is a call of {RESUME!r}, without terms")
+        if self.delivers and (self.tool != RESUME or self.server or self.description or self.schema or self.terms):
+            raise UserError(f"a request that delivers decisions is a call of {RESUME!r} of no server, without terms")
+        if len({*self.delivers}) != len(self.delivers):
+            raise UserError("a request delivers each decision once")
         try:
             parse(self.arguments)
         except BadJson as error:

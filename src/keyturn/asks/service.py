@@ -34,7 +34,7 @@ from ..engine.run.log_cache import log_in
 from ..engine.states.named_start import NamedStart
 from ..journal.base import Claim, Store
 from .agent import ExternalAgent
-from .ask import Ask, AskedBy, AskState, Outcome
+from .ask import DELIVERABLE, Ask, AskedBy, AskState, Outcome
 from .history import AskHistory, history_of
 from .standing import CALL, NOTHING, asked_by, state_of
 
@@ -82,7 +82,7 @@ class AskService:
         """
         for delivered in ask.delivers:
             state = await self.get(delivered, account=account)
-            if not state.ended:
+            if state.status not in DELIVERABLE:
                 raise Conflict(f"request {delivered} cannot be delivered: it is {_said(state)}")
         once = self._once(account, ask.key)
         given = AskedBy(ask, account).input()

@@ -19,6 +19,7 @@ from msgspec.structs import replace
 from ..asks.ask import RESUME, Ask, AskState
 from ..core.approval import Approval
 from ..core.errors import Conflict, KeyturnError
+from ..core.records import BY_GRANT
 from ..engine.run.new_ids import new_id
 from ..gating.claims import claimed, outcome_of, renewed, reported
 from ..gating.door import AskPlace
@@ -147,7 +148,7 @@ class Mirror:
             state = await asks.ask(made, requester=self._requester)
             if not (state.status == "withdrawn" or _did_not_run(state)):
                 problem = _problem(shape, call, state)
-                if not problem:
+                if not problem or _by_a_rule(state):  # which would decide the next request in the same way
                     return state
                 if state.status == "approved":
                     await asks.withdraw(state.id, why=problem)
@@ -265,7 +266,10 @@ class _Held(NamedTuple):
         for state in self.states:
             if self.shape.asks_for_value and state.status in _UNANSWERED:
                 raise error_of(state)
-        return self.shape.answer(self.states)
+        try:
+            return self.shape.answer(self.states)
+        except NotAccepted as error:
+            raise Conflict(f"a policy or a grant decided a call of this thread. {error}") from None
 
 
 def _problem(shape: Shape, call: PausedCall, state: AskState) -> str:
@@ -277,6 +281,12 @@ def _problem(shape: Shape, call: PausedCall, state: AskState) -> str:
     except NotAccepted as error:
         return str(error)
     return ""
+
+
+def _by_a_rule(state: AskState) -> bool:
+    """Return whether a policy or a grant decided, and no user was asked."""
+    by_none = state.decided_at is None or state.decided_by.startswith(BY_GRANT)
+    return by_none and state.status in ("approved", "rejected")
 
 
 def _short(text: str) -> str:

@@ -9,6 +9,8 @@ import msgspec
 from .bodies import Id
 
 VERSION = "1.0"
+#: What the ids of the sessions of threads begin with: each is of the user whose thread it is, and of no other.
+THREADS = "agui-"
 _Interrupt = Annotated[str, msgspec.Meta(min_length=1, max_length=500)]
 
 

@@ -12,12 +12,13 @@ from typing import Annotated, Any, cast
 
 import msgspec
 
+from ...core.digest import digest
 from ...core.errors import KeyturnError, NotAllowed, UserError
 from ...engine.session.owner import own_session
 from ...engine.states.named_start import NamedStart
 from ...inbox.personal import Details, Verdict
 from ...journal.rows import Query, RequestRow
-from ...wire.agui import AguiCapabilities, AguiInput, AguiResume, capabilities_of
+from ...wire.agui import THREADS, AguiCapabilities, AguiInput, AguiResume, capabilities_of
 from ..streams import EventStream
 from ..turns import leave_turn
 from .agui_events import agui_events
@@ -80,8 +81,8 @@ def _known(here: Call, agent: str) -> str:
 async def _run(here: Call, agent: str, asked: AguiInput) -> str:
     """Return the run of the user's last message, which is started where that was not done."""
     id, text = _last_message(asked)
-    thread = hashlib.sha256(f"{here.visitor.id} {agent} {asked.thread_id}".encode()).hexdigest()[:32]
-    session_id = None if here.app.sessions is None else f"agui-{thread}"
+    thread = digest(here.visitor.id, agent, asked.thread_id)[:32]
+    session_id = None if here.app.sessions is None else f"{THREADS}{thread}"
     requester = here.visitor.id
     once = f"agui {thread} {hashlib.sha256(id.encode()).hexdigest()}"
     if not here.visitor.may("run"):

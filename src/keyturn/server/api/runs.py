@@ -8,13 +8,14 @@ import msgspec
 from fastapi.encoders import jsonable_encoder
 
 from ...core import events as ev
-from ...core.errors import Conflict, NotAllowed
+from ...core.errors import Conflict, NotAllowed, UserError
 from ...core.people import Decider
 from ...directory.state import ADMIN
 from ...engine.session.owner import own_session
 from ...journal.rows import Query
 from ...presenting.stopped import story_of
 from ...wire import bodies
+from ...wire.agui import THREADS
 from ...wire.responses import Done, RunNamed, RunPage, RunResult, RunSeen, RunStory
 from ..visible_pages import visible_page
 from .once import said_already
@@ -57,6 +58,8 @@ async def start_run(here: ApiContext, body: Annotated[bodies.Start, taken(bodies
     requester = body.requester or visitor.id
     if requester != visitor.id and visitor.person.kind != "machine":
         raise NotAllowed("a person starts runs for themselves; a machine says for whom")
+    if body.session_id is not None and body.session_id.startswith(THREADS):
+        raise UserError(f"ids of sessions that begin with {THREADS!r} are of AG-UI threads: continue those over AG-UI")
     if body.agent in here.app.agents:
         session = None if ADMIN in visitor.roles else here.app.session(body.session_id)
         await own_session(here.app.journal, here.app.about_session(body.session_id), requester, session)
