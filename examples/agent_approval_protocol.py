@@ -12,7 +12,7 @@ again: This approved call was already attempted
 import asyncio
 
 import httpx
-from agentapprovalprotocol import Allow, AsyncClient, AsyncGate, Call
+from agentapprovalprotocol import Allow, AsyncClient, AsyncGate, Call, Deny
 
 from keyturn import App, ExternalAgent
 
@@ -21,11 +21,15 @@ REFUND = {"order": "A1", "amount": 50}
 
 async def run(gate: AsyncGate, key: str) -> str:
     verdict = await gate.check(Call(key=key, tool="refund", arguments=REFUND))
-    if not isinstance(verdict, Allow):
-        return verdict.reason
-    result = f"refunded {REFUND}"
-    await verdict.report("succeeded", result)
-    return result
+    match verdict:
+        case Allow():
+            result = f"refunded {REFUND}"
+            await verdict.report("succeeded", result)
+            return result
+        case Deny():
+            return verdict.reason
+        case _:
+            return "pending"
 
 
 async def decide(app: App, word: str) -> None:
