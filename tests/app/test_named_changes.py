@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import asyncio
+from collections.abc import Callable
 from typing import Any
 
 import httpx2
 import pytest
 
-from keyturn import Agent, App, Conflict, MemoryJournal
+from keyturn import Agent, App, Conflict, MemoryJournal, MemorySession
 from keyturn.audit.checker import check
 from keyturn.core import events as ev
 from keyturn.engine.run.log_cache import log_in
@@ -55,6 +56,19 @@ async def test_a_run_is_forked_once_under_a_name() -> None:
     assert len({run.id, made[0].id, other.id}) == 3
     assert (await _app(journal).start("desk", "go", once="its-start")).id == run.id
     assert (await check(journal)).ok
+
+
+async def test_starts_of_one_name_in_two_journals_are_two_runs() -> None:
+    for journal in (MemoryJournal(), MemoryJournal()):  # such as those of two tenants of one process
+        kept: dict[str, MemorySession] = {}
+        app = App([Agent("desk", model=model("done"))], journal, worker=False, sessions=_of(kept))
+        runs = [await app.start("desk", "go", once="retry-7", session_id="s1") for _ in range(2)]
+        assert (len({run.id for run in runs}), len(await app.runs())) == (1, 1)
+        assert (await check(journal)).ok
+
+
+def _of(kept: dict[str, MemorySession]) -> Callable[[str], MemorySession]:
+    return lambda id: kept.setdefault(id, MemorySession(id))
 
 
 async def test_what_is_sent_again_to_another_server_is_done_once() -> None:

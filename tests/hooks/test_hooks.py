@@ -21,7 +21,9 @@ from mcp import Client
 from mcp_types import TextContent
 
 from keyturn import Agent, ExternalAgent
+from keyturn.asks.standing import asked_by
 from keyturn.core.errors import KeyturnError
+from keyturn.engine.run.log_cache import log_in
 from keyturn.hooks.hook import HookEnded, answered
 from keyturn.hooks.hooks_json import BadSettings
 from keyturn.hooks.host import HookAnswer, HookCall
@@ -172,13 +174,32 @@ def test_each_agent_is_answered_in_its_own_bytes() -> None:
         call = host.read(sent(name, event))
         tool = "Shell" if event == "beforeShellExecution" else "Bash"
         label = "" if name in ("cursor", "copilot") else "t1"
-        assert call == HookCall(event, "s1", label, tool, {"command": "rm -rf build"}, "/srv/app"), name
+        server = "MCP" if event == "beforeMCPExecution" else ""
+        assert call == HookCall(event, "s1", label, tool, {"command": "rm -rf build"}, "/srv/app", server), name
         assert call is not None
         told = host.allow(call, None), host.allow(call, {"command": "ls"}), host.deny(call, "no")
         assert [each.stdout for each in told] == [allowed, edited, denied], (name, event)
         assert host.read({"hook_event_name": "SessionStart", "session_id": "s1", "cwd": "/srv"}) is None
         assert host.edits(event) == ((name, event) not in UNEDITED)
     assert {name for name, _ in ANSWERS} == set(HOSTS)
+
+
+def test_tools_of_two_mcp_servers_of_cursor_are_two_tools_and_none_is_its_shell(desk: Desk) -> None:
+    call = sent("cursor", "beforeMCPExecution") | {"tool_name": "Shell"}
+    servers = ["https://mcp.example/a?key=SECRET", "https://mcp.example/b", "/bin/evil --token SECRET", "x" * 300]
+    asks = [call | {"command" if " " in each else "url": each} for each in servers]
+    known: list[Any] = []
+    for each in [*asks, sent("cursor", "beforeShellExecution")]:
+        desk.decides("reject")
+        asked(desk, each, host="cursor")
+        [run] = desk.port.does(desk.port.app.runs(limit=1, newest=True))
+        known.append(asked_by(desk.port.does(log_in(desk.port.app.journal, run.run))).ask)
+    assert len({(ask.tool, ask.server) for ask in known}) == len(known) == 5
+    assert [ask.server.rpartition(" ")[0] for ask in known[:3]] == [
+        "cursor MCP mcp.example", "cursor MCP mcp.example", "cursor MCP evil",
+    ]  # fmt: skip
+    assert "SECRET" not in str(known)
+    assert (known[4].tool, known[4].server) == ("Shell", "cursor")
 
 
 def test_a_decision_is_the_answer(desk: Desk) -> None:

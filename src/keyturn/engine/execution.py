@@ -129,7 +129,7 @@ class Execution:
             run_id = self.state.run_id
             if self._hand_over is not None and (ended := await self._hand_over()) is not None:
                 self.state.moved(ended)
-            used = self.live.used if self.claim is None else None  # under a claim the journal says who may move the run
+            used = self.live.used if self.claim is None and not self.live.named else None  # else the journal guards it
             try:
                 if used is not None:
                     used.take(run_id, self.state.position)

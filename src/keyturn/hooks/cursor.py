@@ -5,9 +5,12 @@ Written by its documentation. A hook that fails lets the call run, unless it is 
 
 from __future__ import annotations
 
+import hashlib
 import json
+import os
 from collections.abc import Mapping
 from typing import Any, cast
+from urllib.parse import urlsplit
 
 from .hooks_json import BadSettings, command_lines, with_hooks
 from .host import HookAnswer, HookCall, HookHost
@@ -16,15 +19,30 @@ _SHELL, _MCP = "beforeShellExecution", "beforeMCPExecution"
 
 
 def _read(sent: Mapping[str, Any]) -> HookCall | None:
-    event = sent.get("hook_event_name")
+    event, server = sent.get("hook_event_name"), ""
     if event == _SHELL:
         tool, arguments = "Shell", {"command": str(sent["command"])}
     elif event == _MCP:
         tool, arguments = str(sent["tool_name"]), _object(sent.get("tool_input"))
+        server = _server(str(sent.get("url") or sent.get("command") or ""))
     else:
         return None
     folders: Any = sent.get("workspace_roots") or [""]
-    return HookCall(event, str(sent["conversation_id"]), "", tool, arguments, str(sent.get("cwd") or folders[0]))
+    return HookCall(
+        event, str(sent["conversation_id"]), "", tool, arguments, str(sent.get("cwd") or folders[0]), server
+    )
+
+
+def _server(given: str) -> str:
+    """Name an MCP server, of which Cursor gives the URL or the command: without what may be secret in it, and apart.
+
+    >>> _server("https://ann:pw@mcp.example/v1?key=x")
+    'MCP mcp.example 35e27d26e942'
+    """
+    if not given:
+        return "MCP"
+    shown = urlsplit(given).hostname if "://" in given.split(" ")[0] else os.path.basename(given.split(" ")[0])
+    return f"MCP {(shown or '')[:100]} {hashlib.sha256(given.encode()).hexdigest()[:12]}"
 
 
 def _object(given: object) -> dict[str, Any]:

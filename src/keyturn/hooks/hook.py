@@ -154,7 +154,7 @@ def _ask_of(host: HookHost, call: HookCall, wait: float) -> dict[str, Any]:
     return {
         "key": f"{host.name} {call.session} {name} {call.event}"[:200],
         "tool": call.tool,
-        "server": host.name,
+        "server": f"{host.name} {call.server}".strip(),
         "arguments": json.dumps(call.arguments, ensure_ascii=False),
         "context": {
             "framework": host.title, "host": socket.gethostname(), "folder": call.folder, "session": call.session,

@@ -7,7 +7,10 @@ from typing import Any, NamedTuple, cast
 
 
 class HookCall(NamedTuple):
-    """Describes the call of which a coding agent tells its hook; `name` is its id there, "" where it has none."""
+    """Describes the call of which a coding agent tells its hook; `name` is its id there, "" where it has none.
+
+    `server` names the MCP server of the tool, where the tool's name does not.
+    """
 
     event: str
     session: str
@@ -15,6 +18,7 @@ class HookCall(NamedTuple):
     tool: str
     arguments: dict[str, Any]
     folder: str
+    server: str = ""
 
 
 class HookAnswer(NamedTuple):
