@@ -285,6 +285,7 @@ VALUES: dict[str, Any] = {
     "extra_body": {}, "extra_headers": {}, "extra_args": {}, "retry": 3,
 }  # fmt: skip
 OTHERS: dict[tuple[str, str], Any] = {
+    ("App", "lease"): 40.0,
     ("MCPServerSse", "params"): {"url": "http://h/y"},
     ("MCPServerStreamableHttp", "params"): {"url": "http://h/y"},
     ("CodeInterpreterTool", "tool_config"): {"type": "code_interpreter"},
