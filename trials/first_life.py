@@ -7,14 +7,15 @@ from __future__ import annotations
 
 import asyncio
 from collections import Counter
-from collections.abc import Callable
+from collections.abc import AsyncGenerator, Callable
+from contextlib import asynccontextmanager
 from typing import Any
 
 from keyturn.core.errors import Conflict, StorageError
 from keyturn.journal.rows import Query
 
 from .lifecycle import CHAPTERS, STORIES, Story
-from .lives import LATER_MS, ROUNDS, Life, Place
+from .lives import LATER_MS, ROUNDS, Life, Place, Talk
 from .office import Office
 from .world import World
 
@@ -49,11 +50,21 @@ class FirstLife(Life):
 
     async def _employ(self, stories: list[Story]) -> None:
         """Have an app do it, and somebody who mends what the store stands on."""
-        caring = asyncio.ensure_future(self._care())
-        async with Office(self.store, self.person, self.place.folder, self.circle) as office:
+        async with self._cared_for(), Office(self.store, self.person, self.place.folder, self.circle) as office:
             await asyncio.gather(*(self._start(office, story) for story in stories))
         self.trouble += Counter({"that a run failed": office.failures})
-        caring.cancel()
+
+    async def _call(self, story: Story) -> Talk:
+        async with self._cared_for():  # the worker waits for the store, and the caller for the worker
+            return await super()._call(story)
+
+    @asynccontextmanager
+    async def _cared_for(self) -> AsyncGenerator[None]:
+        caring = asyncio.ensure_future(self._care())
+        try:
+            yield
+        finally:
+            caring.cancel()
 
     async def _care(self) -> None:
         """Make room as soon as the store failed; where then nothing happens for a while, let holds run out."""

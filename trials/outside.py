@@ -19,7 +19,7 @@ from .lifecycle import PERSON, Person, Story
 from .world import World
 
 NAME = "the caller"
-ROUNDS = 200
+ROUNDS = 2_000
 SECONDS = 20.0
 
 

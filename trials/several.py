@@ -14,7 +14,7 @@ from typing import Any
 
 from keyturn import Conflict, Inbox
 from keyturn.channels import dispatcher
-from keyturn.channels.base import CLAIMED, TOPICS, Channel, Message
+from keyturn.channels.base import CLAIMED, TOPICS, Channel, Message, Recipient
 from keyturn.channels.dispatcher import Dispatcher
 from keyturn.channels.plan import ChannelPlan
 from keyturn.core.errors import Expired, NotAllowed, NotPending
@@ -134,6 +134,10 @@ class Ledger(Channel):
 
     def __init__(self, folder: Path) -> None:
         self._path = folder / TOLD
+
+    async def callers(self, _store: Any, _run: str, _at: int) -> list[Recipient]:
+        """It is what each caller outside is told by."""
+        return [Recipient(person="", channel=self.name)]
 
     async def send(self, message: Message) -> None:
         with self._path.open("a") as books:

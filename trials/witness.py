@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import Any
 
 from keyturn.audit.checker import Told
+from keyturn.channels.base import RESOLVED
 from keyturn.core.codec import decode
 from keyturn.core.events import CallDecided
 from keyturn.core.seal import parted
@@ -53,7 +54,7 @@ class Witness:
             at=expected,
             digests=[parted(line)[0] for line in lines],
             told=[[each.call, each.verdict, each.by] for each in decided],
-            notices=[] if changes is None else [_name_of(notice) for notice in changes.notices],
+            notices=[] if changes is None else [" ".join(named(notice)) for notice in changes.notices],
             **({} if taken is None else {"epoch": taken.epoch}),
         )
         return taken
@@ -87,8 +88,10 @@ def noticed(folder: Path) -> set[str]:
     return {notice for said in _said(folder) for notice in said.get("notices", [])}
 
 
-def _name_of(notice: Notice) -> str:
-    return f"{notice.topic} {notice.run} {notice.about.get('request', '')}"
+def named(notice: Notice) -> tuple[str, str, str]:
+    """A notice as it stands in books of what was told; callers outside know their run alone."""
+    request = "" if notice.topic == RESOLVED else str(notice.about.get("request", ""))
+    return notice.topic, notice.run, request
 
 
 async def lost(store: Any, folder: Path, *, claims: bool) -> list[str]:

@@ -27,8 +27,8 @@ from keyturn.journal.rows import (
     Tally,
 )
 
+from ..witness import named
 from .loop import Process
-from .telling import named
 from .world import World
 
 T = TypeVar("T")

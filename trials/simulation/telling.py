@@ -8,11 +8,11 @@ from __future__ import annotations
 import asyncio
 from typing import Any
 
-from keyturn.channels.base import CLAIMED, RESOLVED, TOPICS, Channel, Message, Recipient
+from keyturn.channels.base import CLAIMED, TOPICS, Channel, Message, Recipient
 from keyturn.channels.dispatcher import LEASE, Dispatcher
 from keyturn.channels.plan import Attempts, ChannelPlan
 from keyturn.core.errors import Conflict
-from keyturn.journal.rows import DeliveryQuery, Notice
+from keyturn.journal.rows import DeliveryQuery
 
 from .world import World
 
@@ -53,12 +53,6 @@ def dispatcher(world: World, store: Any) -> Dispatcher:
     """One process's dispatcher."""
     plan = ChannelPlan([Books(world)], attempts=_ATTEMPTS, forget=_YEARS)
     return Dispatcher(store, plan, dice=world.telling_dice)
-
-
-def named(notice: Notice) -> tuple[str, str, str]:
-    """A notice as it stands in the books; callers outside know their run alone."""
-    request = "" if notice.topic == RESOLVED else str(notice.about.get("request", ""))
-    return notice.topic, notice.run, request
 
 
 async def tell_all(world: World) -> None:
