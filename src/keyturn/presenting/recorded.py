@@ -37,7 +37,7 @@ _VOTED = {
     "retry": "You approved another run",
 }
 _NEXT = {
-    "reject": "The call does not run. The agent is told, with your message.",
+    "reject": "The call does not run. The agent is told that it was rejected, with your message if you wrote one.",
     "asked_back": "The call does not run. The agent reads your question, and can request approval again.",
     "answer": "The tool does not run. The agent reads your answer as the result.",
     "ran": "The agent reads what you said as the result. Nothing runs again.",

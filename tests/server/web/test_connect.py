@@ -68,3 +68,17 @@ async def test_a_test_request_is_decided_in_the_inbox_then_claimed_and_reported(
         assert (state.status, state.claimed_by, state.decided_by) == ("succeeded", "ada connect", "ben")
         assert "reported as succeeded" in (await ada.see(where)).text
         assert "Test request" in (await ada.see("/connect?test=another")).text
+
+
+async def test_a_test_request_that_no_worker_takes_up_is_shown_as_that(monkeypatch: pytest.MonkeyPatch) -> None:
+    async def waited(*_: Any) -> None:
+        raise TimeoutError
+
+    app = App([ExternalAgent()], MemoryJournal())
+    app.embedded = False
+    async with app:
+        ada = Visiting(app, (await peopled(app))["ada"])
+        monkeypatch.setattr(App, "wait", waited)
+        answer = await sent(ada, "/connect/test", do="send")
+        assert answer.status_code == 303
+        assert "No worker has taken the request up yet" in (await ada.see(answer.headers["location"])).text

@@ -100,7 +100,7 @@ def _asks(tool: object, gate: object) -> tuple[str, str]:
         return "ask", f"where {named}() says so" if named != "<lambda>" else "where a function of the program says so"
     if gate:
         return "ask", "every call"
-    return "allow", "its own setting asks nobody"
+    return "allow", "its own setting requires no approval"
 
 
 def _facts(tool: object) -> Iterator[VisibleHtml]:

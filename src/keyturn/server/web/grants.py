@@ -53,7 +53,7 @@ async def revoke(request: HttpRequest, at: ReaderPage) -> Response:
         if not await at.app.journal.grants(Query(run=run, id=grant, limit=1)):
             raise NotPending("there is no such grant; the list of grants says which there are")
         await at.inbox.revoke(run, grant)
-        return "/grants"
+        return "/grants?state=revoked"
 
     return await change(request, at, make, lambda said: _drawn(at, said, request))
 
