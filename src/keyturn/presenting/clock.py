@@ -9,18 +9,20 @@ from ..core.encodable import moment
 _UNITS = ((86_400, "d"), (3_600, "h"), (60, "min"), (1, "s"))
 
 
-def span(ms: int) -> str:
-    """Return a length of time in at most two units.
+def span(ms: int, *, exact: bool = False) -> str:
+    """Return a length of time in at most two units; seconds beside minutes only where it is `exact`.
 
     >>> span(8_040_000), span(59_000), span(90_061_000)
     ('2 h 14 min', '59 s', '1 d 1 h')
+    >>> span(90_000), span(90_000, exact=True)
+    ('1 min', '1 min 30 s')
     """
     seconds = max(ms, 0) // 1000
     for place, (size, unit) in enumerate(_UNITS):
         if seconds >= size:
             rest = seconds % size
             lower = _UNITS[place + 1 : place + 2]
-            if lower and lower[0][0] > 1 and rest >= lower[0][0]:
+            if lower and (exact or lower[0][0] > 1) and rest >= lower[0][0]:
                 return f"{seconds // size} {unit} {rest // lower[0][0]} {lower[0][1]}"
             return f"{seconds // size} {unit}"
     return "0 s"

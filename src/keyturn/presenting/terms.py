@@ -48,9 +48,9 @@ def terms_of(terms: Approval, *, confirmed: bool = False) -> Iterator[Term]:
     if terms.reason != "optional":
         yield Term("reason", "a reason is required" + (" to reject it" if terms.reason == "on_reject" else ""))
     if terms.expires_ms is not None:
-        yield Term("expiry", f"{at_expiry(terms)} after {span(terms.expires_ms)} without a decision")
+        yield Term("expiry", f"{at_expiry(terms)} after {span(terms.expires_ms, exact=True)} without a decision")
     if terms.execute_by_ms is not None:
-        yield Term("execution", f"an approval is valid for {span(terms.execute_by_ms)}")
+        yield Term("execution", f"an approval is valid for {span(terms.execute_by_ms, exact=True)}")
     for step in terms.in_turn[1:]:
         yield Term("then", f"then {'; '.join(each.text for each in terms_of(step))}")
 
