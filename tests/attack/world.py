@@ -55,10 +55,10 @@ async def looks_of_an_idle_worker(journal: Any, agent: Agent[Any]) -> int:
     """Count how often a worker asks what is due while somebody else reads the store three hundred times."""
     looked, due = 0, journal.due
 
-    async def counted(limit: int = 100) -> Any:
+    async def counted(limit: int = 100, *filters: Any) -> Any:
         nonlocal looked
         looked += 1
-        return await due(limit)
+        return await due(limit, *filters)
 
     journal.due = counted
     async with App([agent], journal):

@@ -391,6 +391,7 @@ async def test_a_client_is_made_of_the_environment(
 
 async def test_a_package_that_is_missing_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(OPENAI, "client", None)
+    monkeypatch.setenv("OPENAI_API_KEY", "sk-a-key")
     monkeypatch.setitem(sys.modules, "openai", None)
     with pytest.raises(UserError, match=r"pip install 'keyturn\[openai\]'"):
         await OpenAIConversationsSession("conv_1").get_items()

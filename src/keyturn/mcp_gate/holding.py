@@ -84,6 +84,7 @@ class Holding:
         self._asking = asyncio.Lock()
         self._waited = Counter[str]()  # how many calls wait for each of them
         self._leases = dict[str, asyncio.Task[None]]()
+        self._ending = set[asyncio.Task[None]]()  # requests to be withdrawn once their ids are known
         self._stopping = False
 
     async def approved(
@@ -100,7 +101,7 @@ class Holding:
         `patient` call is held for as long as it takes.
         """
         async with self._asking:  # two at the same time would ask twice, and one of the requests be forgotten
-            state = await self._asked(call)
+            state = await self._asked_once(call)
             self._waited[state.id] += 1
             self._end_lease(state.id)
         try:
@@ -121,6 +122,22 @@ class Holding:
             await self._given_up(call.name, state.id, "the server changed the tool while its call was pending")
             raise NotForwarded("Not run: the server changed the tool while the call was pending. Call it again.")
         return await self._claimed(call.name, state)
+
+    async def _asked_once(self, call: GatedCall) -> AskState:
+        """Return the request of a call; where the client gives up before its id is known, it is withdrawn then."""
+        asking = asyncio.ensure_future(self._asked(call))
+        try:
+            return await asyncio.shield(asking)
+        except asyncio.CancelledError:
+            ending = asyncio.ensure_future(self._abandoned(call.name, asking))
+            self._ending.add(ending)
+            ending.add_done_callback(self._ending.discard)
+            raise
+
+    async def _abandoned(self, name: str, asking: asyncio.Future[AskState]) -> None:
+        with contextlib.suppress(Exception):  # it expires by its terms, or is seen in the inbox
+            state = await asking
+            await self._given_up(name, state.id, "the client stopped waiting for the call")
 
     async def _asked(self, call: GatedCall) -> AskState:
         """Return the request of a call: the one that an earlier call asked and did not use, else a new one."""
