@@ -187,13 +187,13 @@ async def test_a_backup_stops_everything_that_reads(tmp_path: Path, monkeypatch:
     """`copies a SQLite journal while it is in use`: on the one reader's thread."""
     begun, done = threading.Event(), threading.Event()
 
-    def copied(source: Path, target: Path) -> None:
+    def copied(*given: Any) -> None:
         begun.set()
         assert done.wait(30), "a read waited for the end of the backup"
-        copy_of(source, target)
+        copy_of(*given)
 
-    copy_of = vars(sqlite)["_copy"]
-    monkeypatch.setattr(sqlite, "_copy", copied)
+    copy_of = vars(sqlite)["copy_into"]
+    monkeypatch.setattr(sqlite, "copy_into", copied)
     journal = SQLiteJournal(tmp_path / "runs.db")
     await journal.append("r1", 0, [b"x"])
     copying = asyncio.ensure_future(journal.backup(tmp_path / "copy.db"))

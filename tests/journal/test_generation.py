@@ -21,7 +21,7 @@ from keyturn.directory.people import People
 from keyturn.engine.facts.reaches import reaches_of
 from keyturn.engine.run.log_cache import log_in
 from keyturn.inbox.restored import settle
-from keyturn.journal import open_journal, postgres
+from keyturn.journal import open_journal, postgres_schema
 from keyturn.journal.postgres import PostgresConnection
 from keyturn.journal.sqlite import SQLiteJournal
 from tests.waiting import until_status
@@ -329,18 +329,18 @@ async def test_a_postgresql_store_is_made_whole_or_not_at_all(
 ) -> None:
     """Its tables and what it notes of itself come in one transaction; the next that opens it begins it whole."""
     place = Place(database)
-    true = postgres.begin
+    true = postgres_schema.begin
 
     def broken(db: Any) -> None:
         true(db)
         db.execute(BROKEN[how])
 
-    monkeypatch.setattr(postgres, "begin", broken)
+    monkeypatch.setattr(postgres_schema, "begin", broken)
     with pytest.raises(StorageError):
         place.opened()
     with psycopg.connect(place.url) as db:
         assert db.execute("SELECT to_regclass('meta'), to_regclass('keyturn_schema')").fetchone() == (None, None)
-    monkeypatch.setattr(postgres, "begin", true)
+    monkeypatch.setattr(postgres_schema, "begin", true)
     journal = place.opened()
     assert await journal.faults() == []
     assert (await Runner.run(Payer().agent, "go", journal=journal)).interruptions

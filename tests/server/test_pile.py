@@ -86,7 +86,7 @@ async def test_the_page_of_those_that_are_alike_and_deciding_them_read_no_more(m
         pile.rows = 0
         ben = at.as_("ben")
         fields = await ben.fields(f"/requests/{row.id}/alike")
-        assert pile.rows <= 500 + 20
+        assert pile.rows <= 500 + 70  # the last 50 decided ones as well, for an identical one that was rejected
         pile.rows = 0
         body = {"csrf_token": fields["csrf_token"], "verdict": "approve", f"is.{row.id}.{row.digest}": "on"}
         done = await ben.send(f"/requests/{row.id}/alike", body)
@@ -121,7 +121,7 @@ async def test_a_search_reads_so_many_rows_for_a_page_and_its_pages_find_what_is
             read.clear()
             page = (await ben.see(path)).text
             assert max(read) <= SORTED
-            assert sum(read) <= SORTED * PAGES + 2
+            assert sum(read) <= SORTED * PAGES + 72
             shown += re.findall(r'class="row[^"]*" href="/requests/([0-9a-f]+)', page)
             assert ("No match so far." in page) == (not shown)
             more = re.search(r'rel="next" href="([^"]+)"', page)

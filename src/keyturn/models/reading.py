@@ -6,6 +6,7 @@ Shared by members that read a wire format themselves; no format is known here.
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Callable, Generator
 from contextlib import contextmanager
 from typing import Any, NoReturn, TypeVar
@@ -19,6 +20,8 @@ _T = TypeVar("_T")
 _LONGEST = 200
 
 NOTHING = "nothing of it was used"
+
+_PAGE = re.compile(r"<(?:!doctype|html|head|title|body|h1)\b.*", re.IGNORECASE | re.DOTALL)
 
 # What parsers and readers raise for an answer that is none.
 PARSERS = (LookupError, TypeError, AttributeError, ValueError, RecursionError)
@@ -74,7 +77,8 @@ def understood(read: Callable[[], _T], provider: str, event: object = None) -> _
 def nonsense(error: Exception, provider: str, event: object = None) -> ModelBehaviorError:
     """Convert an error of a parser or a reader to a `ModelBehaviorError`."""
     place = f"{event}: " if isinstance(event, str) else ""
-    what = " ".join(f"{place}{type(error).__name__}: {error}".split())
+    words = _PAGE.sub("an HTML page", str(error), 1)  # of a proxy, which says nothing to who reads the error
+    what = " ".join(f"{place}{type(error).__name__}: {words}".split())
     shown = what if len(what) <= _LONGEST else f"{what[:_LONGEST]}..."
     return ModelBehaviorError(f"{provider} sent a malformed reply ({shown}); {NOTHING}")
 

@@ -32,7 +32,7 @@ def request_lines(
     if preview.summary:
         yield list(noted([heading("summary", preview.summary, limit)]))
     for block in preview.blocks:
-        if is_arguments(block, arguments):
+        if is_arguments(block, arguments) and isinstance(block.value, dict):
             yield from argument_lines(cast("dict[str, Any]", block.value), word, limit)
         else:
             yield list(noted(block_lines(block, limit)))
