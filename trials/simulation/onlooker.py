@@ -235,9 +235,11 @@ class Onlooker:
         """The terms on which a call asked hold for its start, whatever its tool states by now.
 
         `words` are the approval and the last word to try it again, with how many people each is of: on newer terms, on
-        which a call in doubt was asked again, the second is enough.
+        which a call in doubt was asked again, the second is enough. Of a chain they are those of its last step:
+        `chains` knows the words of the others.
         """
-        if (terms := call.terms) is None:
+        terms = call.steps[-1] if call.steps else call.terms
+        if terms is None:
             return
         if not any(_meets(terms, made, agreed) for made, agreed in words):
             self._wrong(f"{call.id} was asked on {terms}, and ran on the words {words}")
