@@ -65,19 +65,20 @@ async def _work(app: App, arguments: argparse.Namespace) -> None:
 
 async def _until_told(app: App, slots: int | None) -> None:
     working, loop = asyncio.ensure_future(app.work(slots)), asyncio.get_running_loop()
-    told: list[int] = []
+    stopping: list[asyncio.Task[None]] = []
 
     def stop() -> None:
-        told.append(1)
-        if len(told) > 1:
+        if stopping:
             working.cancel()
         else:
             print("shutting down after the current steps; press Ctrl-C again to stop at once", file=sys.stderr)
-            loop.create_task(app.stop())
+            stopping.append(loop.create_task(app.stop()))
 
     for number in (signal.SIGTERM, signal.SIGINT):
         loop.add_signal_handler(number, stop)
     print_labelled("worker started for", ", ".join(app.agents))
     await asyncio.wait({working})
+    if stopping:  # what the app owns is closed, however many signals there were
+        await asyncio.wait(stopping)
     if not working.cancelled():
         working.result()
