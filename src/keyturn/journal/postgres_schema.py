@@ -5,6 +5,7 @@ from __future__ import annotations
 from ..core.errors import StorageError
 from . import statements as say
 from .generation import Origin, begin, settle_template
+from .schema import missing
 from .store_thread import StoreConnection
 
 # Whoever makes or begins a store does so while nobody else does.
@@ -47,16 +48,8 @@ def migrate(db: StoreConnection) -> None:
         db.execute("CREATE TABLE keyturn_schema (version BIGINT NOT NULL)")
     [(found,)] = db.execute("SELECT max(version) FROM keyturn_schema")
     version = found or 0
-    if version > say.SCHEMA:
-        raise StorageError(f"the database was written by a newer Keyturn (schema {version}); upgrade to open it")
-    if 0 < version < say.FIRST:
-        raise StorageError(
-            f"the database was written by an older format (schema {version}), which this Keyturn does not read; "
-            "finish its runs with the Keyturn that wrote it"
-        )
-    for statements in say.migrations(say.POSTGRES)[max(version - say.FIRST + 1, 0) :]:
-        for statement in statements:
-            db.execute(statement)
+    for statement in missing(say.POSTGRES, version, "the database"):
+        db.execute(statement)
     if version < say.SCHEMA:
         db.execute("INSERT INTO keyturn_schema (version) VALUES (?)", say.SCHEMA)
     if version == 0:

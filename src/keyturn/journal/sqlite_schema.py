@@ -9,6 +9,7 @@ from ..core.errors import StorageError
 from ..support.sqlite_files import APPLICATION
 from . import statements as say
 from .generation import Origin, begin, is_unsettled_template, read_meta, settle_template
+from .schema import missing
 from .store_thread import StoreConnection
 
 
@@ -32,20 +33,12 @@ def migrate(db: FileConnection, path: Path) -> None:
     db.begin(True, [])
     try:
         [(version,)] = db.execute("PRAGMA user_version")
-        if version > say.SCHEMA:
-            raise StorageError(f"{str(path)!r} was written by a newer Keyturn (schema {version}); upgrade to open it")
         [(application,)] = db.execute("PRAGMA application_id")
         strange = application not in (0, APPLICATION)
         if strange or (version == 0 and db.execute("SELECT 1 FROM sqlite_schema LIMIT 1")):
             raise StorageError(f"{str(path)!r} is another application's database; name a file of its own")
-        if 0 < version < say.FIRST:
-            raise StorageError(
-                f"{str(path)!r} was written by an older format (schema {version}), which this Keyturn does not read; "
-                "finish its runs with the Keyturn that wrote it"
-            )
-        for statements in say.migrations(say.SQLITE)[max(version - say.FIRST + 1, 0) :]:
-            for statement in statements:
-                db.execute(statement)
+        for statement in missing(say.SQLITE, version, repr(str(path))):
+            db.execute(statement)
         if version == 0:
             begin(db)
             db.execute(f"PRAGMA application_id = {APPLICATION}")
