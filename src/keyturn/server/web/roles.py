@@ -42,7 +42,13 @@ def known_roles(app: App, directory: Directory) -> list[str]:
 
 
 def required_by(rules: Iterable[Rule]) -> set[str]:
-    """Return the roles that rules require of approvers."""
+    """Return the roles that rules require of approvers, those of later steps and of escalations as well.
+
+    >>> later = Approval(role="finance", expires="1h", on_expiry="escalate", escalate_to=["role:board"])
+    >>> made = Approval(steps=[Approval(role="manager"), later])
+    >>> sorted(required_by([Rule("ask", tool="pay", approval=made)]))
+    ['board', 'finance', 'manager']
+    """
     return {role for rule in rules if rule.approval is not None for role in _of_terms(rule.approval)}
 
 
@@ -62,6 +68,5 @@ def _of_agents(root: Agent[Any]) -> Iterator[str]:
 
 
 def _of_terms(terms: Approval) -> Iterator[str]:
-    steps = [terms, *(terms.steps or ())]
-    yield from (each.role for each in steps if each.role)
-    yield from (each.break_glass for each in steps if each.break_glass)
+    for step in terms.in_turn:
+        yield from (role for role in (step.role, step.break_glass, step.escalated().role) if role)
