@@ -11,6 +11,7 @@ TEXT_MESSAGE_CONTENT TEXT_MESSAGE_END RUN_FINISHED
     The refund is on its way.
 """
 
+import asyncio
 import json
 from typing import Any
 
@@ -52,3 +53,7 @@ async def main() -> None:
             print("not recorded:", again["metadata"]["notRecorded"])
             await app.inbox.approve((await app.inbox.list())[0], by="ada")
             print((await say(http, 3))[-1]["result"])
+
+
+if __name__ == "__main__":
+    asyncio.run(main())

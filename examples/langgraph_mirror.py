@@ -7,6 +7,7 @@ Prints:
     the second mirror found nothing to resume: None
 """
 
+import asyncio
 from typing import Any, TypedDict
 
 from langgraph.checkpoint.memory import InMemorySaver
@@ -52,3 +53,7 @@ async def main() -> None:
 
         print((await mirror.resume("order-A1"))["done"])
         print("the second mirror found nothing to resume:", await other.resume("order-A1"))
+
+
+if __name__ == "__main__":
+    asyncio.run(main())

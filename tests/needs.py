@@ -2,7 +2,7 @@
 
 A test whose program is missing is skipped with `missing(...)`; the end of a run of the tests says, in one line for each
 reason, how many were skipped. What Debian's packages are called stands once, here; the Makefile installs them by the
-same names.
+same names, except those that would start a service for one test (nginx, caddy, pgbouncer).
 """
 
 from __future__ import annotations
@@ -21,6 +21,10 @@ PACKAGES = {
     "openssl": "openssl",
     "chromium": "chromium-headless-shell",
     "notifications": "chromium",
+    "nginx": "nginx",
+    "caddy": "caddy",
+    "systemd-analyze": "systemd",
+    "pgbouncer": "pgbouncer",
 }
 
 

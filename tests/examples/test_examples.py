@@ -64,7 +64,7 @@ def test_an_example_is_short_and_says_what_it_shows(name: str) -> None:
     text = (EXAMPLES / f"{name}.py").read_text(encoding="utf-8")
     assert len(text.splitlines()) <= LONGER.get(name, LINES)
     assert text.startswith('"""')
-    assert "def main(" in text or name == "test_my_agent"
+    assert ("def main(" in text and '\nif __name__ == "__main__":\n' in text) or name == "test_my_agent"
 
 
 @pytest.mark.parametrize("name", [name for name in dir(test_my_agent) if name.startswith("test_")])

@@ -16,6 +16,7 @@ from psycopg.conninfo import conninfo_to_dict
 
 from keyturn import Agent, App, function_tool
 from keyturn.testing import ScriptedModel, function_call, tool_outputs
+from tests.needs import missing
 from tests.waiting import until_now
 
 PROGRAM = shutil.which("pgbouncer") or shutil.which("pgbouncer", path="/usr/sbin:/sbin")
@@ -25,7 +26,7 @@ PROGRAM = shutil.which("pgbouncer") or shutil.which("pgbouncer", path="/usr/sbin
 def pooler(database: str, tmp_path: Path) -> Generator[str]:
     """The URL of the database through a pooler that has two sessions of it."""
     if PROGRAM is None:
-        pytest.skip("pgbouncer is not installed")
+        pytest.skip(missing("pgbouncer"))
     with socket.socket() as free:
         free.bind(("127.0.0.1", 0))
         port = free.getsockname()[1]
