@@ -87,6 +87,16 @@ def test_what_cannot_be_done_is_said_on_stderr(capsys: pytest.CaptureFixture[str
     assert said.err == "keyturn runs: there is no journal in '/nowhere/keyturn.db'\n"
 
 
+def test_a_command_at_a_server_names_the_package_that_it_lacks() -> None:
+    code = "import sys; sys.modules['httpx2'] = None; from keyturn.cli.main import main; sys.exit(main())"
+    environment = {**os.environ, "PYTHONPATH": str(SOURCE), "KEYTURN_TOKEN": "kt_1_2"}
+    for name, words in (("requests", []), ("acp", ["--", "ls"])):
+        command = [sys.executable, "-c", code, name, "--server", "http://localhost:1", *words]
+        done = subprocess.run(command, capture_output=True, text=True, env=environment, check=False)
+        assert done.returncode != 0
+        assert done.stderr == f"keyturn {name}: the client needs httpx2: pip install 'keyturn[server]'\n"
+
+
 def test_a_reader_that_goes_away_is_no_traceback(tmp_path: Path) -> None:
     environment = {**os.environ, "PYTHONPATH": str(SOURCE), "KEYTURN_SECRET": "the-secret-of-these-tests"}
     command = ["-m", "keyturn.cli.main", "demo", "--scripted", "--once", "--dir", str(tmp_path / "d")]

@@ -36,7 +36,7 @@ def run(arguments: argparse.Namespace) -> int:
             return 2
         return asyncio.run(_serve(command, server, token))
     except ImportError as error:
-        print_labelled("keyturn acp", f"this needs more packages: pip install 'keyturn[server]' ({error})")
+        print_labelled("keyturn acp", str(error))
         return 2
     except (KeyturnError, OSError) as error:
         print_labelled("keyturn acp", str(error))

@@ -36,10 +36,6 @@ _SECRETS = ("issue_token", "make_link")
 @asynccontextmanager
 async def at_server(url: str, token: str, arguments: argparse.Namespace) -> AsyncGenerator[Seat]:
     """Open the seat at a server, for the person of a token."""
-    try:
-        from ...client import AsyncClient
-    except ImportError as error:
-        raise UserError(str(error)) from None
     plain = bool(getattr(arguments, "plain_http", False))
     async with AsyncClient(url, token, plain_http=plain) as client:
         await _same_person(client, arguments)

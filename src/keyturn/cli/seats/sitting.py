@@ -75,9 +75,11 @@ async def _at_server(url: str, arguments: argparse.Namespace, work: Callable[[Se
         raise UserError(f"the token is missing: set {TOKEN}, or pass --token-file FILE")
     if getattr(arguments, "tenant", TENANT) != TENANT:
         raise UserError("with a server, your token determines the tenant: omit --tenant")
-    from ...client.sending import TokenRefused
-    from .server import at_server
-
+    try:
+        from ...client.sending import TokenRefused
+        from .server import at_server
+    except ImportError as error:
+        raise UserError(str(error)) from None
     try:
         async with at_server(url, token, arguments) as seat:
             return await work(seat)
