@@ -17,6 +17,7 @@ from mcp.server import MCPServer
 from keyturn import Agent, Ask, ExternalAgent, function_tool
 from keyturn.client.client import AsyncClient
 from keyturn.core.errors import KeyturnError
+from keyturn.engine.run.new_ids import new_id
 from keyturn.gating import Gated
 from keyturn.gating.errors import GatedCallError
 from keyturn.hooks.hook import answered
@@ -74,6 +75,7 @@ class Way:
     def __init__(self, place: Place, arguments: Arguments, server: str = "") -> None:
         self.place, self.arguments = place, arguments
         self.server = server or place.port.url
+        self.name = new_id()  # of this call alone: `id()` is also that of an object that was there before
 
     async def call(self) -> Outcome:
         """Make the call as a program of this way does, wait, run it once it may, and say what ran."""
@@ -149,7 +151,7 @@ class Api(Way):
     async def call(self) -> Outcome:
         async with AsyncClient(self.server, self.place.token, timeout=5) as client:
             try:
-                asked = Ask(key=f"{id(self)}", tool="refund", arguments=json.dumps(self.arguments))
+                asked = Ask(key=self.name, tool="refund", arguments=json.dumps(self.arguments))
                 state = await client.asks.wait((await client.asks.ask(asked)).id, WAIT)
                 if state.status != "approved":
                     return Outcome(None, state.note or state.status)
@@ -191,7 +193,7 @@ class Hook(Way):
     async def call(self) -> Outcome:
         sent = {
             "hook_event_name": self.event, "session_id": "s1", "cwd": "/srv", "tool_name": "refund",
-            "tool_input": self.arguments, "tool_use_id": f"{id(self)}", "timestamp": f"{id(self)}",
+            "tool_input": self.arguments, "tool_use_id": self.name, "timestamp": self.name,
         }  # fmt: skip
         server = AskServer(self.server, self.place.token)
         host = host_named(self.host)
@@ -230,7 +232,7 @@ class PermissionPrompt(Way):
 
     async def call(self) -> Outcome:
         served = prompt_server(lambda: AskServer(self.server, self.place.token), WAIT)
-        sent = {"tool_name": "refund", "input": self.arguments, "tool_use_id": f"{id(self)}"}
+        sent = {"tool_name": "refund", "input": self.arguments, "tool_use_id": self.name}
         async with Client(served) as client:
             made: Any = await client.call_tool(TOOL, sent)
         answer = json.loads(made.content[0].text)
@@ -252,7 +254,7 @@ class LangGraph(Way):
         from keyturn.langgraph import Mirror
         from tests.langgraph.programs import GO, of, refunding, resumed
 
-        graph, thread = refunding(self.place.ran, self.arguments), f"{id(self)}"
+        graph, thread = refunding(self.place.ran, self.arguments), self.name
         await graph.ainvoke(GO, of(thread))
         try:
             async with Mirror(graph, self.server, token=self.place.token) as mirror:
