@@ -66,6 +66,15 @@ class Looking:
     async def status(self, task: str) -> Any:
         return (await self.sends("get", task))["status"]
 
+    async def becomes(self, task: str, status: str) -> dict[str, Any]:
+        """Look at a task until it has this status, and return it."""
+
+        async def found() -> dict[str, Any] | None:
+            said = await self.sends("get", task)
+            return said if said["status"] == status else None
+
+        return await until(found)
+
 
 class _Params(types.RequestParams):
     model_config = ConfigDict(extra="allow")
@@ -92,28 +101,17 @@ async def test_a_held_call_is_a_task_that_its_client_looks_at_answers_and_cancel
         task = await looking.task({"wall": "north"})
         assert await looking.status(task) == "working"
         await shop.decided("approve")
-
-        async def is_asked() -> bool:
-            return await looking.status(task) == "input_required"
-
-        await until(is_asked)
-        asked = (await looking.sends("get", task))["inputRequests"]
-        [(name, question)] = asked.items()
+        [(name, question)] = (await looking.becomes(task, "input_required"))["inputRequests"].items()
         assert question["params"]["message"] == "Which color?"
         await looking.sends("update", task, inputResponses={name: RED.model_dump(by_alias=True, exclude_none=True)})
-
-        async def is_over() -> bool:
-            return await looking.status(task) == "completed"
-
-        await until(is_over)
-        made = (await looking.sends("get", task))["result"]
+        made = (await looking.becomes(task, "completed"))["result"]
         assert (made["content"][0]["text"], done) == ("painted red", ["red"])
 
         other = await looking.task({"wall": "south"})
         await shop.pending()
         await looking.sends("cancel", other)
-        await until(lambda: none_pending(shop))
-        assert await looking.status(other) == "cancelled"
+        await looking.becomes(other, "cancelled")
+        assert await none_pending(shop)
         for unknown in ("none", ""):
             with pytest.raises(MCPError, match="no such task"):
                 await looking.status(unknown)
@@ -126,12 +124,7 @@ async def test_a_rejected_task_says_why_and_a_call_that_needs_nobody_is_no_task(
         looking = Looking(client)
         task = await looking.task({})
         await shop.decided("reject", message="Not today.")
-
-        async def is_over() -> bool:
-            return await looking.status(task) == "completed"
-
-        await until(is_over)
-        made = (await looking.sends("get", task))["result"]
+        made = (await looking.becomes(task, "completed"))["result"]
         assert made["isError"]
         assert "Not today." in made["content"][0]["text"]
     async with gate_of(shop, done, "auto", "paint") as server, client_of(server) as client:
