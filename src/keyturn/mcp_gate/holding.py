@@ -10,7 +10,6 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import json
-import logging
 import math
 import time
 from collections import Counter
@@ -23,11 +22,11 @@ from ..core.approval import Approval
 from ..core.digest import digest
 from ..core.errors import Conflict, NotPending, RunMissing
 from ..engine.run.new_ids import new_id
+from ..gating.claims import renewed, reported
+from ..gating.errors import error_of
 from .records import GateRecords, OpenAsk
 
-_log = logging.getLogger("keyturn.mcp_gate")
 _LOOK = 1.0
-_RENEWED = 180.0
 #: How many seconds a request stays open for the call that its client was to repeat.
 KEEP = 3_600.0
 _JOINED = ("pending", "approved", "rejected", "expired", "answered")
@@ -62,11 +61,15 @@ class NotForwarded(Exception):
 
 
 class Approved(NamedTuple):
-    """Holds a call that was claimed: it is forwarded with these arguments, once."""
+    """Holds a call that was claimed under a name: it is forwarded with the arguments that were approved, once."""
 
-    ask: str
+    state: AskState
     name: str
-    arguments: dict[str, Any]
+
+    @property
+    def arguments(self) -> dict[str, Any]:
+        """Return the arguments that were approved."""
+        return json.loads(self.state.arguments)
 
 
 class Holding:
@@ -223,7 +226,7 @@ class Holding:
             if (await self._asks.get(state.id)).status == "approved":  # none claimed it: the next call joins it
                 self._begin_lease(name, state.id)
             raise NotForwarded(f"Not run: {error}") from None
-        return Approved(state.id, holder, json.loads(claim.arguments))
+        return Approved(claim, holder)
 
     async def _given_up(self, name: str, id: str, why: str) -> None:
         """Withdraw a request for which no other call waits."""
@@ -237,12 +240,12 @@ class Holding:
     @contextlib.asynccontextmanager
     async def running(self, approved: Approved) -> AsyncGenerator[None]:
         """Hold the claim while the call is at work; an error, whichever, leaves the call in doubt."""
-        beats = asyncio.ensure_future(self._renewed(approved))
+        beats = asyncio.ensure_future(renewed(self._asks, approved.state.id, approved.name))
         try:
             yield
         except BaseException as error:
             why = f"the connection to the server failed ({type(error).__name__})"
-            await asyncio.shield(self._asks.report(approved.ask, approved.name, "unknown", why))
+            await asyncio.shield(reported(self._asks, *approved, "unknown", why))
             raise
         finally:
             beats.cancel()
@@ -250,10 +253,7 @@ class Holding:
     async def report(self, approved: Approved, *, failed: bool) -> None:
         """Report what the server answered: that it ran, or that it failed; else the call is in doubt by its time."""
         words = "the server answered an error" if failed else "the server answered"
-        try:
-            await self._asks.report(approved.ask, approved.name, "failed" if failed else "succeeded", words)
-        except Exception as error:
-            _log.warning("the outcome of request %s was not recorded: %s", approved.ask, error)
+        await reported(self._asks, *approved, "failed" if failed else "succeeded", words)
 
     def stop(self) -> None:
         """Hold calls no longer: each is answered that it is to be repeated."""
@@ -264,17 +264,9 @@ class Holding:
         for id in list(self._leases):
             self._end_lease(id)
 
-    async def _renewed(self, approved: Approved) -> None:
-        while True:
-            await asyncio.sleep(_RENEWED)
-            with contextlib.suppress(Exception):  # it is tried again
-                await self._asks.hold(approved.ask, approved.name)
-
 
 def _words(state: AskState) -> str:
     """Return what a model is told of a call that was not approved."""
     if state.status == "answered":
         return f"Not run: a person answered in the tool's place: {json.dumps(state.result, ensure_ascii=False)}"
-    by = f" by {state.decided_by}" if state.decided_by else ""
-    why = state.note or state.reason
-    return f"Not run: the call was {state.status}{by}{': ' + why if why else '.'}"
+    return f"Not run: {error_of(state)}"
