@@ -88,4 +88,4 @@ def test_a_run_that_is_not_there_is_named(
 ) -> None:
     assert main(["runs", journal[0], "5e1f"]) == 1
     said = capsys.readouterr()
-    assert (said.out, said.err) == ("", "keyturn runs: the journal has no run '5e1f'; runs() lists the runs\n")
+    assert (said.out, said.err) == ("", "keyturn runs: the journal has no run '5e1f'\n")

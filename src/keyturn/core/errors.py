@@ -209,7 +209,7 @@ class RunMissing(UserError):
 
     def __init__(self, run_id: str) -> None:
         self.run_id = run_id
-        super().__init__(f"the journal has no run {run_id!r}; runs() lists the runs")
+        super().__init__(f"the journal has no run {run_id!r}")
 
 
 class StateRejected(UserError):

@@ -231,7 +231,9 @@ async def test_a_cancelled_request_is_cancelled_once_and_another_account_sees_no
         paths += [("POST", "/outcome", failed), ("POST", "/consume", None)]
         for method, path, body in paths:
             more = {"headers": {"idempotency-key": "x"}, "json": body}
-            assert await desk.code(desk.send(method, f"/requests/{id}{path}", "cd", **more)) == (404, "not_found")
+            made = await desk.send(method, f"/requests/{id}{path}", "cd", **more)
+            assert (made.status_code, made.json()["error"]["code"]) == (404, "not_found")
+            assert made.json()["error"]["message"] == "there is no such request"
         cancelled = await desk.send("DELETE", f"/requests/{id}")
         assert cancelled.json()["status"] == "cancelled"
         assert (await desk.send("DELETE", f"/requests/{id}")).text == cancelled.text

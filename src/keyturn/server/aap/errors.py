@@ -8,7 +8,7 @@ from uuid import uuid4
 
 from starlette.responses import Response
 
-from ...core.errors import BadJson, KeyturnError
+from ...core.errors import BadJson, KeyturnError, RunMissing
 from ...directory.bounds import LimitReached
 from ..errors import refused
 
@@ -69,6 +69,8 @@ def refusal(error: KeyturnError) -> Response:
             return failure(429, str(error), headers={"retry-after": str(error.after or 60)})
         case BadJson():
             return failure(400, f"the body is {error}")
+        case RunMissing():
+            return failure(404, "there is no such request")
         case _:
             said = refused(error)
             status = {410: 409, 422: 400}.get(said.status, said.status)
