@@ -6,27 +6,22 @@ two at once lose nothing.
 
 from __future__ import annotations
 
-import logging
 from collections.abc import Awaitable, Callable
 from functools import partial
 from typing import Any, NamedTuple, cast
 from urllib.parse import quote
 
 from starlette.applications import Starlette
-from starlette.exceptions import HTTPException
 from starlette.requests import Request
 from starlette.responses import Response
 from starlette.routing import Route
 
-from ...core.errors import KeyturnError
 from ...core.strict import TextLimits, parse
 from ...directory import provisioning
 from ...directory.login import Login
 from ...directory.people import People
 from ...directory.state import SCIM, Directory
-from ..contained import ContainedRequests
-from ..guard import TooLong, TooSlow
-from ..limits import TooMany
+from ..protocols import protocol_app
 from ..visitor import visitor_of
 from .errors import ScimRefused, answer, failure, refusal
 from .filters import parsed
@@ -45,7 +40,6 @@ from .resources import (
 )
 from .schemas import CONFIG, MOST_RESULTS, RESOURCE_TYPES, SCHEMAS, placed
 
-log = logging.getLogger("keyturn.server")
 _LISTED = "urn:ietf:params:scim:api:messages:2.0:ListResponse"
 _LIMITS = TextLimits(bytes=1 << 20, depth=16)
 _PAGE = 100
@@ -70,35 +64,9 @@ def scim_of(shared: Any) -> Starlette:
     >>> scim_of(State({"app": None, "settings": None, "limits": None})).__class__.__name__
     'Starlette'
     """
-    made = Starlette(
-        routes=[Route(path, partial(_serve, does), methods=[method]) for method, path, does in _ROUTES],
-        exception_handlers={
-            KeyturnError: lambda _request, error: refusal(cast("KeyturnError", error)),
-            HTTPException: _http,
-            TooMany: _too_many,
-            TooLong: lambda _request, error: failure(413, str(error)),
-            TooSlow: lambda _request, error: failure(408, str(error)),
-            Exception: _fault,
-        },
-    )
-    made.add_middleware(ContainedRequests)
-    for name in ("app", "settings", "limits"):
-        setattr(made.state, name, getattr(shared, name))
-    return made
-
-
-def _http(_request: Request, error: Exception) -> Response:
-    made = cast("HTTPException", error)
-    return failure(made.status_code, str(made.detail), headers=dict(made.headers or {}))
-
-
-def _too_many(_request: Request, error: Exception) -> Response:
-    return failure(429, str(error), headers={"retry-after": str(cast("TooMany", error).after)})
-
-
-def _fault(request: Request, error: Exception) -> Response:
-    log.error("%s of SCIM failed: %s", request.method, type(error).__name__, exc_info=error)
-    return failure(500, "An error occurred on the server. Its log has more.")
+    routes = [Route(path, partial(_serve, does), methods=[method]) for method, path, does in _ROUTES]
+    state = {name: getattr(shared, name) for name in ("app", "settings", "limits")}
+    return protocol_app("SCIM", routes, refusal, failure, state)
 
 
 async def _serve(does: Serves, request: Request) -> Response:
