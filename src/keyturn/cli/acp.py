@@ -10,6 +10,7 @@ import sys
 from collections.abc import Callable
 
 from ..core.errors import KeyturnError
+from .between import command_of, describe_asking, environment_behind
 from .printing import print_labelled
 from .with_journal import SERVER, TOKEN, token_of
 
@@ -20,14 +21,13 @@ _GRACE = 5.0
 
 def describe(parser: argparse.ArgumentParser) -> None:
     """Add the arguments of this command."""
-    parser.add_argument("--server", metavar="URL", help="the Keyturn server (default: KEYTURN_SERVER)")
-    parser.add_argument("--token-file", metavar="FILE", help="a token with the scope 'ask' (default: KEYTURN_TOKEN)")
+    describe_asking(parser)
     parser.add_argument("command", nargs=argparse.REMAINDER, help="the agent, over stdio: -- gemini --acp")
 
 
 def run(arguments: argparse.Namespace) -> int:
     """Pass messages on stdin and stdout until the editor hangs up or the agent ends; return the agent's exit code."""
-    command = [word for number, word in enumerate(arguments.command) if number or word != "--"]
+    command = command_of(arguments)
     server = arguments.server or os.environ.get(SERVER)
     try:
         token = token_of(arguments)
@@ -47,9 +47,10 @@ async def _serve(command: list[str], server: str, token: str) -> int:
     from ..acp_gate.proxy import AcpGate
     from ..client.client import AsyncClient
 
-    theirs = {name: value for name, value in os.environ.items() if name != TOKEN}  # which is not theirs
     pipe = asyncio.subprocess.PIPE
-    agent = await asyncio.create_subprocess_exec(*command, stdin=pipe, stdout=pipe, env=theirs, limit=_LONGEST)
+    agent = await asyncio.create_subprocess_exec(
+        *command, stdin=pipe, stdout=pipe, env=environment_behind(), limit=_LONGEST
+    )
     assert agent.stdin is not None
     assert agent.stdout is not None
     name = os.path.basename(command[0])

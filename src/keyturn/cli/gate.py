@@ -9,6 +9,7 @@ import shlex
 from typing import Any, cast
 
 from ..core.errors import KeyturnError
+from .between import command_of, describe_asking, environment_behind
 from .printing import print_labelled
 from .with_journal import SERVER, TOKEN, token_of
 
@@ -18,8 +19,7 @@ _KEEP = 3_600.0
 
 def describe(parser: argparse.ArgumentParser) -> None:
     """Add the arguments of this command."""
-    parser.add_argument("--server", metavar="URL", help="the Keyturn server (default: KEYTURN_SERVER)")
-    parser.add_argument("--token-file", metavar="FILE", help="a token with the scope 'ask' (default: KEYTURN_TOKEN)")
+    describe_asking(parser)
     parser.add_argument(
         "--hold", type=float, default=_HOLD, metavar="SECONDS", help="how long a call waits, until it is to be repeated"
     )
@@ -43,7 +43,7 @@ def describe(parser: argparse.ArgumentParser) -> None:
 
 def run(arguments: argparse.Namespace) -> int:
     """Serve on stdin and stdout until the client hangs up, or over HTTP until it is stopped."""
-    command = [word for number, word in enumerate(arguments.command) if number or word != "--"]
+    command = command_of(arguments)
     server = arguments.server or os.environ.get(SERVER)
     if bool(command) == bool(arguments.http):
         print_labelled("keyturn gate", "name one MCP server: keyturn gate -- COMMAND, or --http URL")
@@ -78,8 +78,7 @@ async def _serve(arguments: argparse.Namespace, command: list[str], server: str,
 
     from ..mcp_gate.starting import GateSettings, listening_address, serve_http, serve_stdio
 
-    theirs = {name: value for name, value in os.environ.items() if name != TOKEN}  # which is not theirs
-    at: Any = arguments.http or StdioServerParameters(command=command[0], args=command[1:], env=theirs)
+    at: Any = arguments.http or StdioServerParameters(command=command[0], args=command[1:], env=environment_behind())
     known = arguments.name or arguments.http or shlex.join(command)
     settings = GateSettings(server, known, arguments.name, arguments.hold, arguments.keep, tuple(arguments.ungated))
     if arguments.listen:
