@@ -14,10 +14,9 @@ from typing import Any, cast
 
 from ..asks.ask import AskState
 from ..client.asks import AsyncAsks
-from ..core.errors import Conflict, KeyturnError
+from ..core.errors import KeyturnError, UserError
 from ..engine.run.new_ids import new_id
 from ..gating.claims import claimed, reported
-from ..gating.errors import GatedCallError
 from .permissions import REQUEST, Permission, SeenCalls, permission_of, refusal
 
 Send = Callable[[bytes], None]
@@ -42,7 +41,7 @@ class AcpGate:
     def from_agent(self, line: bytes) -> None:
         """Pass a line of the agent to the editor, unless it asks for permission."""
         try:
-            messages, many = _messages(line)
+            messages = _messages(line)
         except _Unreadable as error:
             self._log(f"a line of the agent was dropped: {error}")
             return
@@ -51,7 +50,7 @@ class AcpGate:
                 self._look(each)
             self._to_editor(line)
             return
-        for each in messages if many else messages[:1]:
+        for each in messages:
             if _method(each) == REQUEST:
                 self._hold(each)
             else:
@@ -61,7 +60,7 @@ class AcpGate:
     def from_editor(self, line: bytes) -> None:
         """Pass a line of the editor to the agent, unless it answers what the editor was not shown."""
         try:
-            messages, _ = _messages(line)
+            messages = _messages(line)
         except _Unreadable as error:
             self._log(f"a line of the editor was dropped: {error}")
             return
@@ -115,18 +114,15 @@ class AcpGate:
         except asyncio.CancelledError:
             self._to_agent(_line(permission.cancelled()))
             raise
-        except GatedCallError as error:
-            self._log(f"not allowed: {error}")
-            allowed = False
-        except Exception as error:  # the server is away, or refuses: no decision is no permission
-            self._log(f"not allowed: {error or type(error).__name__}")
+        except Exception as error:  # it was rejected, or the server is away: no decision is no permission
+            self._log(f"not allowed: {str(error) or type(error).__name__}")
             allowed = False
         self._to_agent(_line(permission.answered(allowed=allowed)))
 
     async def _allowed(self, permission: Permission) -> bool:
         """Return whether a call was approved; it is claimed and released to the agent, which reports no outcome."""
         if "allow_once" not in permission.options:
-            raise GatedCallError("the agent offers no permission for this call alone", _UNASKED)
+            raise UserError("the agent offers no permission for this call alone")
         asking = asyncio.ensure_future(self._asks.ask(permission.ask))
         try:
             state = await asyncio.shield(asking)
@@ -141,25 +137,22 @@ class AcpGate:
         return True
 
     async def _withdrawn(self, asking: asyncio.Future[AskState]) -> None:
-        with contextlib.suppress(Conflict, KeyturnError):
+        with contextlib.suppress(KeyturnError):
             await self._asks.withdraw((await asking).id, why="the agent stopped waiting for the decision")
-
-
-_UNASKED = AskState(id="", key="", tool="", status="rejected")
 
 
 class _Unreadable(Exception):
     """Raised for a line that is no JSON, or none that can be read here: another reader may see a message in it."""
 
 
-def _messages(line: bytes) -> tuple[list[dict[str, Any]], bool]:
-    """Return the messages of a line, and whether it is a list of them."""
+def _messages(line: bytes) -> list[dict[str, Any]]:
+    """Return the messages of a line, which is one or a list of them."""
     try:
         parsed: Any = json.loads(line.strip() or b"[]")
     except (ValueError, RecursionError) as error:
         raise _Unreadable(f"it cannot be read as JSON ({type(error).__name__})") from None
     listed = cast("list[Any]", parsed) if isinstance(parsed, list) else [parsed]
-    return [cast("dict[str, Any]", each) for each in listed if isinstance(each, dict)], isinstance(parsed, list)
+    return [cast("dict[str, Any]", each) for each in listed if isinstance(each, dict)]
 
 
 def _answers(message: dict[str, Any]) -> bool:
