@@ -220,23 +220,22 @@ class StoreThread:
 
     def at_once(self, do: Callable[[StoreConnection], Any]) -> Any:
         """Read something short here and now; `NOT_NOW` where the thread is at work, or that waits or fails."""
-        if not self._here or self._forked or not self._ready.acquire(blocking=False):
+        if not self._here or self._forked:
             return NOT_NOW
-        connection = self._connection
-        try:
+        with self._ready:
+            connection = self._connection
             if connection is None or self._busy or self._jobs or self._closed:
                 return NOT_NOW
             connection.waits = False
-            connection.check_place()
-            return do(connection)
-        except Exception as error:
-            if self._judge(error).error is error and not isinstance(error, StorageError):  # no trouble of the database
-                raise
-            return NOT_NOW
-        finally:
-            if connection is not None:
+            try:
+                connection.check_place()
+                return do(connection)
+            except Exception as error:
+                if self._judge(error).error is error and not isinstance(error, StorageError):
+                    raise  # no trouble of the database
+                return NOT_NOW
+            finally:
                 connection.waits = True
-            self._ready.release()
 
     def stop(self) -> None:
         """Finish what was asked and end, without waiting for that."""
