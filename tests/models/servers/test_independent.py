@@ -7,7 +7,7 @@ a mistake that a model and its server share is found by somebody who made neithe
 from __future__ import annotations
 
 import asyncio
-from typing import Any, ClassVar
+from typing import Any
 
 import anthropic
 import httpx2
@@ -65,10 +65,14 @@ def refused() -> dict[str, Exception]:
 
 
 class IndependentSuite(ModelSuite):
-    """The shared suite of models over a server that others wrote."""
+    """The shared suite of models over a server that others wrote, by each of its APIs."""
 
-    api: ClassVar[str]
     server: IndependentServer
+    api: str
+
+    @pytest.fixture(autouse=True, params=MODELS)
+    def _asked_by(self, request: pytest.FixtureRequest) -> None:
+        self.api = request.param
 
     def make_model(self, script: list[ModelStep]) -> Model:
         self.server.tell(script, self.api)
@@ -78,50 +82,18 @@ class IndependentSuite(ModelSuite):
         return refused()[self.api]
 
 
-class AimockSuite(IndependentSuite):
+class TestModelsOverAimock(IndependentSuite):
     @pytest.fixture(autouse=True)
     def _served(self, aimock: IndependentServer) -> None:
         self.server = aimock
 
 
-class LlmockSuite(IndependentSuite):
+class TestModelsOverLlmock(IndependentSuite):
     keeps_calls = False
 
     @pytest.fixture(autouse=True)
     def _served(self, llmock: IndependentServer) -> None:
         self.server = llmock
-
-
-class TestChatOverAimock(AimockSuite):
-    api = "chat"
-
-
-class TestResponsesOverAimock(AimockSuite):
-    api = "responses"
-
-
-class TestAnthropicOverAimock(AimockSuite):
-    api = "anthropic"
-
-
-class TestGoogleOverAimock(AimockSuite):
-    api = "google"
-
-
-class TestChatOverLlmock(LlmockSuite):
-    api = "chat"
-
-
-class TestResponsesOverLlmock(LlmockSuite):
-    api = "responses"
-
-
-class TestAnthropicOverLlmock(LlmockSuite):
-    api = "anthropic"
-
-
-class TestGoogleOverLlmock(LlmockSuite):
-    api = "google"
 
 
 @function_tool(needs_approval=True)
