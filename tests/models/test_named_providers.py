@@ -65,11 +65,14 @@ def environment(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(fitting, "_warned", set())
 
 
-def test_the_manual_lists_every_provider_with_its_variables() -> None:
+def test_the_manual_lists_every_provider_with_its_variables_its_address_and_what_it_refuses() -> None:
     manual = MANUAL.read_text("utf-8")
-    for prefix, row in PROVIDERS.items():
-        assert re.search(rf"^\| .*`{re.escape(prefix)}:", manual, re.M), prefix
-        for variable in filter(None, (row.key, row.address_variable)):
+    for prefix, provider in PROVIDERS.items():
+        row = re.search(rf"^\| `{re.escape(prefix)}:.*", manual, re.M)
+        assert row, prefix
+        for words in filter(None, (provider.address, *provider.lacks.settings)):
+            assert f"`{words}`" in row[0], words
+        for variable in filter(None, (provider.key, provider.address_variable)):
             assert f"`{variable}`" in manual, variable
 
 
