@@ -26,7 +26,7 @@ async def main() -> None:
         async with App([agent], f"sqlite:///{place}/runs.db") as app:
             run = await app.start("ops", "Write both.")
             await run.wait()
-            first, second = await app.inbox.list()
+            first, second = sorted(await app.inbox.list(), key=lambda row: row.params["path"])
             await app.inbox.approve(first, by="ann", note="reviewed")
             await app.inbox.reject(second, by="bob", message="Not that one.")
             result = await run.result()
