@@ -206,3 +206,22 @@ def test_after_init_the_next_command_needs_no_export(
     assert main(["users", "list", "--journal", "sqlite:///runs.db"]) == 0
     assert main(["users", "add", "dan", "--journal", "sqlite:///runs.db"]) == 1
     assert "it was read from KEYTURN_TOKEN: issue another with keyturn users token" in capsys.readouterr().err
+
+
+def test_a_token_can_be_redirected_to_a_file_and_a_file_that_holds_more_is_refused(
+    place: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: Said
+) -> None:
+    monkeypatch.setenv("XDG_CONFIG_HOME", str(tmp_path))
+    monkeypatch.setenv("HOME", str(tmp_path))
+    said(capsys, "add", "laptop", "--machine")
+    assert main(["users", "token", "laptop", "--scope", "ask"]) == 0
+    printed = capsys.readouterr()
+    assert re.fullmatch(r"kt_\w+\n", printed.out)
+    assert printed.err == "Copy it now. It will not be shown again.\n"
+    file = tmp_path / "laptop.token"
+    install = ["hook", "install", "claude-code", "--server", "https://keyturn.example", "--token-file", str(file)]
+    file.write_text(printed.out + printed.err)
+    assert main(install) == 2
+    assert capsys.readouterr().err.endswith(" holds more than a token: it must be one line, kt_...\n")
+    file.write_text(printed.out)
+    assert main(install) == 0

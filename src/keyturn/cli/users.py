@@ -108,7 +108,7 @@ def run(arguments: argparse.Namespace) -> int:
         if isinstance(said, Told):
             return said
         if isinstance(said, str):
-            return Told([said, "Copy it now. It will not be shown again."], {"secret": said})
+            return Told([said], {"secret": said}, note="Copy it now. It will not be shown again.")
         return Told([*meant, "done"], {"place": (await people.book()).place})
 
     return run_at(arguments, "users", work)

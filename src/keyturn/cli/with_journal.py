@@ -35,13 +35,15 @@ TENANT = "default"
 class Told(NamedTuple):
     """Holds what a command says: rows for people, data for programs, and its exit code.
 
-    `drawn` says that the rows are as wide as the terminal already, and may have colours.
+    `drawn` says that the rows are as wide as the terminal already, and may have colours. `note` goes to stderr, so that
+    the rows can be redirected to a file.
     """
 
     rows: Iterable[str]
     data: Any
     code: int = 0
     drawn: bool = False
+    note: LiteralString = ""
 
 
 Work = Callable[[Any], Awaitable[Told | int]]
@@ -157,9 +159,12 @@ def token_of(arguments: argparse.Namespace) -> str | None:
     if arguments.token_file is None:
         return os.environ.get(TOKEN) or None
     try:
-        return Path(arguments.token_file).read_text(encoding="utf-8").strip()
+        token = Path(arguments.token_file).read_text(encoding="utf-8").strip()
     except (OSError, UnicodeDecodeError) as error:
         raise UserError(f"the token cannot be read from {arguments.token_file!r}: {type(error).__name__}") from None
+    if len(token.split()) > 1:
+        raise UserError(f"{arguments.token_file!r} holds more than a token: it must be one line, kt_...")
+    return token
 
 
 def run_with_journal(arguments: argparse.Namespace, name: LiteralString, work: Work, *, new: bool = False) -> int:
@@ -188,6 +193,9 @@ def run_command(arguments: argparse.Namespace, name: LiteralString, begun: Calla
     else:
         for row in told.rows:
             print_row(row, sys.stdout)
+    if told.note and not arguments.json:
+        sys.stdout.flush()
+        print_row(told.note, sys.stderr)
     return told.code
 
 

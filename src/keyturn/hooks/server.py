@@ -27,6 +27,8 @@ class AskServer:
             raise ServerRefused(f"the URL of a server is like https://keyturn.example, not {url!r}")
         if parts.scheme == "http" and parts.hostname not in ("localhost", "127.0.0.1", "::1"):
             raise ServerRefused(f"the token would be sent unencrypted to {parts.hostname!r}: use an https:// URL")
+        if len(token.split()) != 1:
+            raise ServerRefused("the token must be one line, kt_...: run keyturn hook install, or set KEYTURN_TOKEN")
         kind = http.client.HTTPSConnection if parts.scheme == "https" else http.client.HTTPConnection
         self._line = kind(parts.hostname, parts.port, timeout=_TIMEOUT)
         self._path = parts.path.rstrip("/")
