@@ -139,8 +139,8 @@ class McpGate:
         """Return what comes of a call, or the task that it becomes for a client that declares tasks."""
         if params.request_state is not None or not declares_tasks(context):
             return await self._call(context, params)
-        owner, work = holding_of(context, self._holding), self._call(context, params, patient=True)
-        return await self._tasks.begun(context, params, owner, work)
+        owner = holding_of(context, self._holding)
+        return await self._tasks.begun(owner, params, self._call(context, params, patient=True))
 
     async def _call(
         self, context: Any, params: types.CallToolRequestParams, *, patient: bool = False

@@ -33,10 +33,11 @@ class _TaskParams(types.RequestParams):
 
 
 class _Task:
-    """Holds one call, and who may look at it."""
+    """Holds one call, what it was called with, and who may look at it."""
 
-    def __init__(self, owner: object, work: asyncio.Task[CallResult]) -> None:
-        self.owner, self.work = owner, work
+    def __init__(self, owner: object, params: types.CallToolRequestParams, work: asyncio.Task[CallResult]) -> None:
+        self.owner, self.params = owner, params
+        self.work = work
         self.id = secrets.token_urlsafe(24)
         self.began = _now()
         self.seen = time.monotonic()
@@ -68,7 +69,6 @@ class Tasks:
     def __init__(self, resumed: Callable[[Any, types.CallToolRequestParams], Coroutine[Any, Any, CallResult]]) -> None:
         self._resumed = resumed
         self._known = dict[str, _Task]()
-        self._called = dict[str, tuple[Any, types.CallToolRequestParams]]()
 
     def offer(self, server: Server[Any], owner: Callable[[Any], object]) -> None:
         """Let a server answer about tasks; `owner` says of a request whose tasks it may see."""
@@ -80,9 +80,8 @@ class Tasks:
             task = self._of(owner(context), params)
             made = task.work.result() if task.work.done() and not task.work.cancelled() else None
             if isinstance(made, types.InputRequiredResult):
-                _, asked = self._called[task.id]
                 again = {"input_responses": params.input_responses, "request_state": made.request_state}
-                task.work = asyncio.ensure_future(self._resumed(context, asked.model_copy(update=again)))
+                task.work = asyncio.ensure_future(self._resumed(context, task.params.model_copy(update=again)))
             return {"resultType": "complete"}
 
         async def cancel(context: Any, params: _TaskParams) -> dict[str, Any]:
@@ -101,10 +100,10 @@ class Tasks:
         return task
 
     async def begun(
-        self, context: Any, params: types.CallToolRequestParams, owner: object, work: Coroutine[Any, Any, CallResult]
+        self, owner: object, params: types.CallToolRequestParams, work: Coroutine[Any, Any, CallResult]
     ) -> CallResult | dict[str, Any]:
         """Return what comes of a call, or the task that it became."""
-        task = _Task(owner, asyncio.ensure_future(work))
+        task = _Task(owner, params, asyncio.ensure_future(work))
         try:
             await asyncio.wait((task.work,), timeout=_AT_ONCE)
         except asyncio.CancelledError:
@@ -113,7 +112,6 @@ class Tasks:
         if task.work.done():
             return task.work.result()
         self._known[task.id] = task
-        self._called[task.id] = context, params
         asyncio.get_running_loop().call_later(_UNSEEN, self._look, task)
         return {"resultType": "task", **task.state}
 
@@ -123,7 +121,7 @@ class Tasks:
         if left > 0:
             asyncio.get_running_loop().call_later(left, self._look, task)
             return
-        del self._known[task.id], self._called[task.id]
+        del self._known[task.id]
         task.work.cancel()
 
     async def end(self) -> None:
