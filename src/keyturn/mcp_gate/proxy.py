@@ -179,8 +179,12 @@ class McpGate:
         await self._accepted(holding, call)
         if passes:
             return None
-        now = partial(self._gated, call)
-        return await holding.approved(await now(), call.progress, now, patient=call.patient)
+
+        async def now() -> GatedCall:
+            await self._look()
+            return self._gated(call)
+
+        return await holding.approved(self._gated(call), call.progress, now, patient=call.patient)
 
     async def _accepted(self, holding: Holding, call: _Called) -> None:
         """Return once the definition of a tool is an accepted one: one that was changed requires a person."""
@@ -211,9 +215,8 @@ class McpGate:
         server = self._server_name
         return GatedCall(client, server, ACCEPT, change.arguments, ACCEPT_WORDS, None, BY_A_PERSON, editable=False)
 
-    async def _gated(self, call: _Called) -> GatedCall:
-        """Return a call with its tool as the server describes it now: the description is part of what is approved."""
-        await self._look()
+    def _gated(self, call: _Called) -> GatedCall:
+        """Return a call with its tool as it was last looked at: the description is part of what is approved."""
         tool = self._tools.get(call.tool)
         said = ("", None) if tool is None else (tool.description or "", tool.input_schema)
         return GatedCall(call.client, self._server_name, call.tool, call.arguments, *said)
