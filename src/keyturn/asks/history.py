@@ -12,7 +12,7 @@ from ..core import events as ev
 from ..core.codec import Log
 from ..core.evolve import evolve
 from ..core.gate.expiry import approved_at, stale, stale_at
-from ..core.run import Call, Run, allowed_by, new_run, undo_until
+from ..core.run import Call, Run, allowed_by, new_run, request_id, undo_until
 from ..core.states import OVER, READY
 from .ask import AskedBy
 from .standing import CALL, asked_by
@@ -49,7 +49,7 @@ class AskReport(NamedTuple):
 
 
 class AskHistory(NamedTuple):
-    """Holds what became of a request, as far as its log goes."""
+    """Holds what became of a request, as far as its log goes; `request` is the id of its approval request."""
 
     id: str
     asked: AskedBy
@@ -61,10 +61,10 @@ class AskHistory(NamedTuple):
     report: AskReport | None = None
 
 
-def history_of(log: Log, request: str) -> AskHistory:
-    """Return what became of a request; `request` is the id of the approval request."""
+def history_of(log: Log) -> AskHistory:
+    """Return what became of a request."""
     run, call = new_run(), None
-    made = AskHistory(log.run.id, asked_by(log), log.steps[0].at, request=request)
+    made = AskHistory(log.run.id, asked_by(log), log.steps[0].at)
     for step in log.steps:
         run.now = max(run.now, step.at)
         for event in step.events:
@@ -73,7 +73,7 @@ def history_of(log: Log, request: str) -> AskHistory:
             call = run.calls.get(CALL, call)
             if made.first is None or run.now < made.first.since:
                 made = made._replace(first=_outcome(run, call))
-    return made
+    return made if call is None else made._replace(request=request_id(run, CALL))
 
 
 def _claimed(made: AskHistory, call: Call | None, event: ev.AnyEvent, now: int) -> AskHistory:

@@ -102,8 +102,7 @@ class AskService:
 
     async def history(self, id: str, *, account: str = "") -> AskHistory:
         """Return what became of a request, by its first outcome: a caller that was given it keeps to it."""
-        log = await self._log(id, account)
-        return history_of(log, state_of(log).request)
+        return history_of(await self._log(id, account))
 
     async def screened(self, id: str, seconds: float, *, account: str = "") -> AskHistory:
         """Return a request once people are asked, or it is decided, or the time is up."""

@@ -79,7 +79,7 @@ class CallerWebhooks(Channel, Sealed):
         """Return the account whose request this run is, where it was decided first at that time."""
         log = await log_in(store, run)
         try:
-            history = history_of(log, "")
+            history = history_of(log)
         except (RunMissing, IndexError):  # which was erased
             return ()
         target = self._accounts.get(history.asked.account)
