@@ -25,7 +25,7 @@ from ..gating.claims import claimed, outcome_of, renewed, reported
 from ..gating.door import AskPlace
 from ..gating.errors import error_of
 from .line import HasAsks, InboxLine
-from .program import Graph, PausedThread, Program, config_of
+from .program import Graph, PausedThread, Program, name_of
 from .shapes import NotAccepted, PausedCall, Shape
 
 Thread = str | Mapping[str, Any]
@@ -79,7 +79,7 @@ class Mirror:
         """
         paused = await self._program.paused(thread)
         if paused is None:
-            await self._withdraw(str(config_of(thread)["configurable"]["thread_id"]), {})
+            await self._withdraw(name_of(thread), {})
             return None
         held = await self._requests(paused)
         for state in (state for each in held for state in each.states):
@@ -105,7 +105,7 @@ class Mirror:
         try:
             while True:
                 for thread in await threads() if callable(threads) else [*(threads or found), *self._asked]:
-                    name = str(config_of(thread)["configurable"]["thread_id"])
+                    name = name_of(thread)
                     busy[name] = _at_work(busy.get(name)) or asyncio.create_task(self._served(thread))
                 await asyncio.sleep(every)
         finally:

@@ -77,11 +77,11 @@ class Program:
         for task in snapshot.tasks:
             if task.error is not None:
                 raise Conflict(
-                    f"thread {_name(thread)!r} failed in {task.name!r}, which a resume runs again: do so yourself"
+                    f"thread {name_of(thread)!r} failed in {task.name!r}, which a resume runs again: do so yourself"
                 )
             if not task.interrupts and task.result is None:
-                raise Conflict(f"thread {_name(thread)!r} is at work in {task.name!r}, or its process died there")
-        return PausedThread(_name(thread), str(snapshot.config["configurable"].get("checkpoint_id", "")), asked)
+                raise Conflict(f"thread {name_of(thread)!r} is at work in {task.name!r}, or its process died there")
+        return PausedThread(name_of(thread), str(snapshot.config["configurable"].get("checkpoint_id", "")), asked)
 
     async def resume(self, thread: str | Mapping[str, Any], answers: Mapping[str, Any]) -> Any:
         """Run a thread on with an answer to each open interrupt."""
@@ -126,5 +126,6 @@ def config_of(thread: str | Mapping[str, Any]) -> dict[str, Any]:
     return {**thread, "configurable": dict(cast("Mapping[str, Any]", given))}
 
 
-def _name(thread: str | Mapping[str, Any]) -> str:
+def name_of(thread: str | Mapping[str, Any]) -> str:
+    """Return the id of a thread."""
     return str(config_of(thread)["configurable"]["thread_id"])
