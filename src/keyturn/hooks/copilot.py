@@ -7,10 +7,10 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping
-from typing import Any, cast
+from typing import Any
 
 from .hooks_json import BadSettings, command_lines, with_hooks
-from .host import HookAnswer, HookCall, HookHost
+from .host import HookAnswer, HookCall, HookHost, read_arguments
 
 _EVENT = "preToolUse"
 
@@ -18,11 +18,9 @@ _EVENT = "preToolUse"
 def _read(sent: Mapping[str, Any]) -> HookCall | None:
     if "toolName" not in sent or "toolArgs" not in sent:
         return None
-    given: Any = sent["toolArgs"]
-    read: Any = json.loads(given) if isinstance(given, str) and given else given
-    arguments = cast("dict[str, Any]", read) if isinstance(read, dict) else {"input": read}
     session, name = str(sent.get("sessionId") or ""), str(sent.get("toolCallId") or "")
-    return HookCall(_EVENT, session, name, str(sent["toolName"]), arguments, str(sent.get("cwd") or ""))
+    arguments, folder = read_arguments(sent["toolArgs"]), str(sent.get("cwd") or "")
+    return HookCall(_EVENT, session, name, str(sent["toolName"]), arguments, folder)
 
 
 def _allow(_call: HookCall, edited: dict[str, Any] | None) -> HookAnswer:

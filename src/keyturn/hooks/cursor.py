@@ -9,11 +9,11 @@ import hashlib
 import json
 import os
 from collections.abc import Mapping
-from typing import Any, cast
+from typing import Any
 from urllib.parse import urlsplit
 
 from .hooks_json import BadSettings, command_lines, with_hooks
-from .host import HookAnswer, HookCall, HookHost
+from .host import HookAnswer, HookCall, HookHost, read_arguments
 
 _SHELL, _MCP = "beforeShellExecution", "beforeMCPExecution"
 
@@ -23,7 +23,7 @@ def _read(sent: Mapping[str, Any]) -> HookCall | None:
     if event == _SHELL:
         tool, arguments = "Shell", {"command": str(sent["command"])}
     elif event == _MCP:
-        tool, arguments = str(sent["tool_name"]), _object(sent.get("tool_input"))
+        tool, arguments = str(sent["tool_name"]), read_arguments(sent.get("tool_input"))
         server = _server(str(sent.get("url") or sent.get("command") or ""))
     else:
         return None
@@ -43,12 +43,6 @@ def _server(given: str) -> str:
         return "MCP"
     shown = urlsplit(given).hostname if "://" in given.split(" ")[0] else os.path.basename(given.split(" ")[0])
     return f"MCP {(shown or '')[:100]} {hashlib.sha256(given.encode()).hexdigest()[:12]}"
-
-
-def _object(given: object) -> dict[str, Any]:
-    """Return the arguments of an MCP tool, which are sent as the text of JSON."""
-    read: Any = json.loads(given) if isinstance(given, str) and given else given
-    return cast("dict[str, Any]", read) if isinstance(read, dict) else {"input": read}
 
 
 def _allow(_call: HookCall, _edited: dict[str, Any] | None) -> HookAnswer:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Callable, Mapping
 from typing import Any, NamedTuple, cast
 
@@ -56,13 +57,29 @@ class HookHost(NamedTuple):
 
 def call_of(sent: Mapping[str, Any], folder: str = "") -> HookCall:
     """Read the fields that Claude Code, Codex and Gemini CLI share."""
-    given = sent.get("tool_input")
-    arguments = cast("dict[str, Any]", given if isinstance(given, dict) else {"input": given})
     return HookCall(
         str(sent["hook_event_name"]),
         str(sent["session_id"]),
         str(sent.get("tool_use_id") or ""),
         str(sent["tool_name"]),
-        arguments,
+        arguments_of(sent.get("tool_input")),
         str(sent.get("cwd") or folder),
     )
+
+
+def arguments_of(given: object) -> dict[str, Any]:
+    """Return the arguments of a call as an object: what is none is its only field.
+
+    >>> arguments_of("ls")
+    {'input': 'ls'}
+    """
+    return cast("dict[str, Any]", given) if isinstance(given, dict) else {"input": given}
+
+
+def read_arguments(given: object) -> dict[str, Any]:
+    """Return arguments that are sent as the text of JSON, or as they are.
+
+    >>> read_arguments('{"city": "Bern"}'), read_arguments("")
+    ({'city': 'Bern'}, {'input': ''})
+    """
+    return arguments_of(json.loads(given) if isinstance(given, str) and given else given)
