@@ -17,7 +17,7 @@ from ..channels.addresses import check_url
 from ..channels.base import CHANNEL_RULES, Channel, ChannelRefused, Message, Recipient, channel_name
 from ..channels.https import Poster
 from ..channels.webhook import check_secret, signature_headers
-from ..core.encodable import moment
+from ..core.encodable import timestamp
 from ..core.errors import RunMissing, UserError
 from ..core.immutable import immutable
 from ..core.settable import Sealed
@@ -93,12 +93,11 @@ class CallerWebhooks(Channel, Sealed):
         if target is None:
             raise ChannelRefused("this account has no webhook now")
         id = str(UUID(hex=message.id.removeprefix("msg_")))
-        at = moment(message.at).isoformat(timespec="milliseconds").replace("+00:00", "Z")
         told: dict[str, Any] = {"id": id, "type": "ask.resolved", "account": message.to.person, "ask": message.run}
         if target.aap:
             told = {"id": id, "type": "request.resolved", "instance_id": instance_id(message.to.person)}
             told["request_id"] = str(UUID(hex=message.run))
-        body = json.dumps(told | {"created_at": at})
+        body = json.dumps(told | {"created_at": timestamp(message.at)})
         headers = {"Content-Type": "application/json"} | signature_headers(id, body, target.secret)
         await self._poster.post(target.url, body.encode(), headers)
 

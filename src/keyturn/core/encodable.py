@@ -25,6 +25,15 @@ def moment(at: int) -> datetime:
     return _EPOCH + timedelta(0, 0, 0, at if 0 <= at <= _LAST else min(max(at, 0), _LAST))
 
 
+def timestamp(at: int) -> str:
+    """Return milliseconds since 1970 as a timestamp of RFC 3339 in UTC, as protocols of others write it.
+
+    >>> timestamp(1_789_560_121_250)
+    '2026-09-16T12:02:01.250Z'
+    """
+    return moment(at).isoformat(timespec="milliseconds").replace("+00:00", "Z")
+
+
 def in_milliseconds(at: datetime) -> int:
     """Return a datetime as milliseconds since 1970.
 

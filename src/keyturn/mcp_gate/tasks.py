@@ -10,12 +10,13 @@ import asyncio
 import secrets
 import time
 from collections.abc import Callable, Coroutine
-from datetime import UTC, datetime
 from typing import Any
 
 import mcp_types as types
 from mcp.server.lowlevel import Server
 from mcp.shared.exceptions import MCPError
+
+from ..core.encodable import timestamp
 
 TASKS = "io.modelcontextprotocol/tasks"
 _AT_ONCE = 1.5  # seconds in which a call has a result and is no task
@@ -139,4 +140,4 @@ def declares_tasks(context: Any) -> bool:
 
 
 def _now() -> str:
-    return datetime.now(UTC).isoformat(timespec="milliseconds").replace("+00:00", "Z")
+    return timestamp(time.time_ns() // 1_000_000)

@@ -7,7 +7,6 @@ differs. The arguments are the text that people are shown.
 from __future__ import annotations
 
 import json
-from datetime import UTC
 from typing import Annotated, Any
 from uuid import UUID
 
@@ -19,7 +18,7 @@ from ...asks.standing import NOTHING
 from ...core.approval import Approval
 from ...core.digest import canonical
 from ...core.durations import milliseconds
-from ...core.encodable import moment
+from ...core.encodable import timestamp
 from ...core.errors import RunMissing
 from ...core.records import BY_GRANT
 from ...core.strict import TextLimits, parse
@@ -212,15 +211,6 @@ def _who(first: FirstOutcome) -> str:
     if not first.policy:
         return first.by or "a user"
     return "a standing approval" if first.by.startswith(BY_GRANT) else "policy"
-
-
-def timestamp(at: int) -> str:
-    """Return a time as AAP writes it.
-
-    >>> timestamp(1_789_560_121_250)
-    '2026-09-16T12:02:01.250Z'
-    """
-    return moment(at).astimezone(UTC).isoformat(timespec="milliseconds").replace("+00:00", "Z")
 
 
 def _object(fields: dict[str, str]) -> str:
