@@ -1,4 +1,4 @@
-"""Say from which address a request comes; a header is believed only of a proxy that the settings name."""
+"""Say from which address a request comes, and by which it came: a header is believed only of a proxy that is named."""
 
 from __future__ import annotations
 
@@ -6,6 +6,7 @@ import re
 from collections.abc import Iterable
 from ipaddress import IPv4Address, IPv6Address, ip_address, ip_network
 
+from starlette.requests import HTTPConnection
 from starlette.types import Scope
 
 _MOST = 32
@@ -28,6 +29,16 @@ def client_of(scope: Scope, proxies: tuple[str, ...] = ()) -> str:
     lists = [hops for hops in (_forwarded_for(scope), _forwarded(scope)) if hops]
     found = {_nearest(hops, peer, proxies) for hops in lists}
     return found.pop() if len(found) == 1 else peer
+
+
+def origin_of(request: HTTPConnection, *, secure: bool) -> str:
+    """Return by which origin this server was reached; the guard let no other host in.
+
+    >>> origin_of(HTTPConnection({"type": "http", "scheme": "http", "headers": [(b"host", b"a.example")]}), secure=True)
+    'https://a.example'
+    """
+    scheme = "https" if secure else request.scope.get("scheme", "http")
+    return f"{scheme}://{request.headers['host']}"
 
 
 def network_of(address: str) -> str:

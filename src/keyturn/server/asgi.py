@@ -17,6 +17,7 @@ from starlette.types import ASGIApp, Receive, Scope, Send
 from ..application.app import App
 from ..core.errors import KeyturnError
 from .aap.routes import aap_of
+from .address import origin_of
 from .api.refusing import answer_http
 from .api.v1 import api_of
 from .contained import ContainedRequests
@@ -162,6 +163,5 @@ class Opening:
         """Print where the first administrator signs in: at the address of the first request, which no log keeps."""
         secret = await unused_link(self._app.people)
         if secret:
-            scheme = "https" if settings.secure else request.scope.get("scheme", "http")
-            url = f"{scheme}://{request.headers['host']}{request.scope.get('root_path', '')}"
+            url = f"{origin_of(request, secure=settings.secure)}{request.scope.get('root_path', '')}"
             print("\n".join(invitation(f"{url}/enter#{secret}")), file=sys.stderr, flush=True)

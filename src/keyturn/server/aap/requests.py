@@ -14,6 +14,7 @@ from ...application.app import App
 from ...asks.history import AskHistory
 from ...asks.service import AskService
 from ...core.errors import Conflict, RunMissing
+from ..address import origin_of
 from ..api.once import key_of
 from ..api.routes import Call, admit_call
 from ..api.waiting import settled
@@ -70,11 +71,9 @@ class Caller:
 
 
 def _place(here: Call, history: AskHistory) -> str:
-    request = here.request
-    scheme = "https" if here.settings.secure else request.url.scheme
-    root = request.scope.get("keyturn_root", "")
+    root = here.request.scope.get("keyturn_root", "")
     page = f"requests/{history.request}" if history.request else f"runs/{history.id}"
-    return f"{scheme}://{request.headers['host']}{root}/{page}"
+    return f"{origin_of(here.request, secure=here.settings.secure)}{root}/{page}"
 
 
 async def _caller(request: Request) -> Caller:

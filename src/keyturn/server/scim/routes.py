@@ -21,6 +21,7 @@ from ...directory import provisioning
 from ...directory.login import Login
 from ...directory.people import People
 from ...directory.state import SCIM, Directory
+from ..address import origin_of
 from ..protocols import protocol_app
 from ..visitor import visitor_of
 from .errors import ScimRefused, answer, failure, refusal
@@ -77,8 +78,7 @@ async def _serve(does: Serves, request: Request) -> Response:
     request.scope.get("keyturn_asker", {})["token"] = ""  # who keeps all users guesses at none: no miss is counted
     if not visitor.may(SCIM):
         return failure(403, f"A token of the scope {SCIM!r} is required.")
-    scheme = "https" if state.settings.secure else request.url.scheme
-    base = f"{scheme}://{request.headers['host']}{request.scope.get('root_path', '')}"
+    base = f"{origin_of(request, secure=state.settings.secure)}{request.scope.get('root_path', '')}"
     return await does(ScimClient(visitor.login, state.app.people, base), request)
 
 

@@ -17,10 +17,11 @@ from ...asks.agent import ExternalAgent
 from ...asks.ask import Ask, AskState
 from ...core.approval import Approval
 from ...core.errors import KeyturnError, RunMissing
+from ..address import origin_of
 from ..errors import Refused, refused
 from .form import PageForm, ReaderPage, administers, change, form_of
 from .pages import PageContext, page
-from .people import LASTS, origin
+from .people import LASTS
 
 router = APIRouter(include_in_schema=False)
 
@@ -142,7 +143,7 @@ def _agents(at: PageContext) -> list[str]:
 
 
 async def _drawn(request: HttpRequest, at: PageContext, refusal: Refused | None, *, token: str = "") -> Response:
-    words = {"server": f"{origin(request, at)}{at.root}", "token": token or "TOKEN"}
+    words = {"server": f"{origin_of(request, secure=at.settings.secure)}{at.root}", "token": token or "TOKEN"}
     return page(
         at,
         "connect.html",

@@ -15,6 +15,7 @@ from starlette.responses import Response
 
 from ...core.errors import KeyturnError, UserError
 from ...directory.state import NOT_FOR, Directory, Person
+from ..address import origin_of
 from ..addresses import keep_address
 from ..errors import Refused, refused
 from .form import PageForm, ReaderPage, change, form_of
@@ -100,7 +101,7 @@ async def secret(request: HttpRequest, at: ReaderPage, name: str) -> Response:
             made = await issue(name, scopes, by=at.visitor.login, label=label, expires=expires)
     except KeyturnError as error:
         return await _one(at, name, refused(error))
-    where = f"{origin(request, at)}{at.url('/enter')}#" if link else ""
+    where = f"{origin_of(request, secure=at.settings.secure)}{at.url('/enter')}#" if link else ""
     return await _one(at, name, None, once=where + made, link=link)
 
 
@@ -224,11 +225,6 @@ async def _one(at: PageContext, name: str, refusal: Refused | None, **more: Any)
         refusal=refusal,
         **{"once": "", "link": False, "typed": {}} | more,
     )
-
-
-def origin(request: HttpRequest, at: PageContext) -> str:
-    """Return under which address the visitor reached this server; the guard let no other name in."""
-    return f"{'https' if at.settings.secure else request.url.scheme}://{request.headers['host']}"
 
 
 def _path(name: str) -> str:
