@@ -114,12 +114,12 @@ def test_an_address_that_others_reach_takes_encryption_and_people(
 
 def test_a_port_that_cannot_be_used_says_why_and_what_to_pass() -> None:
     for port in (80_800, 65_536, -1):
-        with pytest.raises(UserError, match=f"--port must be from 0 .* to 65535, not {port}"):
+        with pytest.raises(UserError, match=f"the port must be from 0 .* to 65535, not {port}"):
             ListeningAddress(port=port)
     with ListeningAddress(port=0).bound() as first:
         first.listen()
         taken = ListeningAddress(port=first.getsockname()[1])
-        with pytest.raises(UserError, match=r"is in use: stop the program .* or pass another one with --port"):
+        with pytest.raises(UserError, match=r"is in use: stop the program .* or choose another port"):
             taken.bound()
     with pytest.raises(UserError, match="does not have the address"):
         ListeningAddress(host="192.0.2.1", port=0, secure=True).bound()

@@ -9,7 +9,6 @@ from __future__ import annotations
 import argparse
 import asyncio
 import os
-import sys
 import warnings
 from pathlib import Path
 
@@ -119,14 +118,10 @@ async def _serve(app: App, address: object, person: str | None, proxies: tuple[s
     settings = ServerSettings(hosts=address.known_hosts, secure=address.encrypted, proxies=proxies)
     with address.bound() as listening:
         await _let_in(app, address.url, person)
-        running = Running(serve(app, settings, invites=False), address, grace=_GRACE, told=_ending)
+        running = Running(serve(app, settings, invites=False), address, grace=_GRACE)
         print_labelled("serving", f"{address.url}/ for {', '.join(app.agents) or 'no agent'}")
         await running.serve([listening])
     return 0 if running.started else 1
-
-
-def _ending() -> None:
-    print("shutting down; press Ctrl-C again to stop at once", file=sys.stderr)
 
 
 async def _may_be_public(app: App, address: object) -> None:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import sys
 from collections.abc import AsyncGenerator, Callable
 from contextlib import asynccontextmanager
 from dataclasses import replace
@@ -75,13 +74,9 @@ async def serve_http(at: Any, settings: GateSettings, address: ListeningAddress,
                 listening.listen()  # who reads the URL may connect
                 tell(f"serving {replace(address, port=listening.getsockname()[1]).url}{PATH}")
                 served = ListeningGate(gate, callers, address.known_hosts)
-                await Running(served, address, grace=_GRACE, told=_ending).serve([listening])
+                await Running(served, address, grace=_GRACE).serve([listening])
         finally:
             await callers.close()
-
-
-def _ending() -> None:
-    print("shutting down; press Ctrl-C again to stop at once", file=sys.stderr)
 
 
 def listening_address(given: str, hosts: tuple[str, ...], *, secure: bool) -> ListeningAddress:

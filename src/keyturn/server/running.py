@@ -12,6 +12,7 @@ import errno
 import ipaddress
 import signal
 import socket
+import sys
 from collections.abc import Callable, Generator
 from dataclasses import dataclass
 from pathlib import Path
@@ -32,9 +33,9 @@ _TAKEN_WITHIN = 20.0  # seconds in which a client takes some of what it is sent
 _LEAST_TAKEN = 16_384  # bytes
 _LAST_PORT = 65_535
 _IN_THE_WAY = {
-    errno.EADDRINUSE: "is in use: stop the program that listens there, or pass another one with --port",
-    errno.EACCES: "requires more rights, as ports below 1024 do: pass another one with --port",
-    errno.EADDRNOTAVAIL: "cannot be used: this machine does not have the address; pass one that it has with --host",
+    errno.EADDRINUSE: "is in use: stop the program that listens there, or choose another port",
+    errno.EACCES: "requires more rights, as ports below 1024 do: choose another port",
+    errno.EADDRNOTAVAIL: "cannot be used: this machine does not have the address; choose one that it has",
 }
 
 
@@ -56,7 +57,7 @@ class ListeningAddress:
 
     def __post_init__(self) -> None:
         if not 0 <= self.port <= _LAST_PORT:
-            raise UserError(f"--port must be from 0 (any free port) to {_LAST_PORT}, not {self.port}")
+            raise UserError(f"the port must be from 0 (any free port) to {_LAST_PORT}, not {self.port}")
         if (self.certificate is None) != (self.key is None):
             raise UserError("a certificate goes with its key: name both, --tls-cert and --tls-key")
         if self.public_url and (urlsplit(self.public_url).scheme not in ("http", "https") or not self._named):
@@ -195,10 +196,16 @@ class Served(Protocol):
         ...
 
 
+def _print_ending() -> None:
+    print("shutting down; press Ctrl-C again to stop at once", file=sys.stderr)
+
+
 class Running(uvicorn.Server):
     """Serves until it is told to stop: the first signal ends streams and lets answers out, a second ends at once."""
 
-    def __init__(self, served: Served, address: ListeningAddress, *, grace: float, told: Callable[[], None]) -> None:
+    def __init__(
+        self, served: Served, address: ListeningAddress, *, grace: float, told: Callable[[], None] = _print_ending
+    ) -> None:
         config = uvicorn.Config(
             served,
             http=PatientProtocol,
