@@ -64,6 +64,10 @@ class Caller:
         settles = math.inf if history.first is None else history.first.since
         return max((min(wire.deadline_of(history), settles) - now) / 1_000, 0.01)
 
+    async def status(self, history: AskHistory) -> str:
+        """Return the status of a request."""
+        return wire.status_of(wire.decided(history, await self.app.people.now()))
+
     async def answer(self, history: AskHistory, status: int = 200) -> Response:
         """Answer with a request, and where a person decides it."""
         headers = {"link": f'<{_place(self.here, history)}>; rel="related"; title="Keyturn"'}
@@ -156,17 +160,9 @@ async def cancel(request: Request) -> Response:
         with contextlib.suppress(Conflict):  # it was decided meanwhile
             await caller.asks.withdraw(id, account=caller.account, why="cancelled by its caller", pending=True)
     history = await caller.look(id)
-    if _status(await _decision(caller, history)) != "cancelled":
+    if await caller.status(history) != "cancelled":
         raise AapRefused(409, "already_terminal", "the request was already decided, or expired")
     return await caller.answer(history)
-
-
-async def _decision(caller: Caller, history: AskHistory) -> dict[str, str] | None:
-    return wire.decided(history, await caller.app.people.now())
-
-
-def _status(decision: dict[str, str] | None) -> str:
-    return "pending" if decision is None else decision["status"]
 
 
 async def consume(request: Request) -> Response:
@@ -174,7 +170,7 @@ async def consume(request: Request) -> Response:
     caller, key = await _caller(request), required_key(request)
     id = _id(request)
     history = await caller.look(id)
-    if _status(await _decision(caller, history)) != "approved" or history.first is None:
+    if await caller.status(history) != "approved" or history.first is None:
         raise AapRefused(409, "not_approved", "the request is not approved")
     if history.claimed_at is None:
         if await caller.app.people.now() >= wire.expires_at(history.first):

@@ -152,6 +152,11 @@ def decided(history: AskHistory, now: int) -> dict[str, str] | None:
     return made
 
 
+def status_of(decision: dict[str, str] | None) -> str:
+    """Return the status of a request with this decision."""
+    return "pending" if decision is None else decision["status"]
+
+
 def expires_at(first: FirstOutcome) -> int:
     """Return until when an approval may be consumed, in milliseconds since 1970."""
     limit = first.at + milliseconds(EXECUTE_BY)
@@ -164,7 +169,7 @@ def shown(history: AskHistory, now: int) -> str:
     fields = received(history.asked)
     own: dict[str, Any] = {
         "id": id_of(history.id),
-        "status": "pending" if decision is None else decision["status"],
+        "status": status_of(decision),
         "created_at": timestamp(history.begun_at),
         "deadline_at": timestamp(deadline_of(history)),
     }
