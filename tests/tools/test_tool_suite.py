@@ -10,6 +10,7 @@ from pydantic import BaseModel
 
 from keyturn import Agent, FunctionTool, Preview, ToolContext, function_tool, handoff
 from keyturn.core.items import Item
+from keyturn.engine.run.new_ids import new_id
 from keyturn.models.base import ModelRequest
 from keyturn.models.scripted.model import ScriptedModel, function_call, last_user_text, tool_outputs
 from keyturn.testing import ToolSuite
@@ -168,7 +169,7 @@ def says_that_it_may_be_repeated(tool: Any) -> None:
     tool.idempotent, invoke = True, tool.invoke
 
     async def forgetful(context: Any, prepared: Any) -> Any:
-        context.idempotency_key = f"{id(context)}"
+        context.idempotency_key = new_id()
         return await invoke(context, prepared)
 
     tool.invoke = forgetful
