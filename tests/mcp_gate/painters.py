@@ -31,6 +31,8 @@ def painter(done: list[str]) -> Server[Any]:
         return types.ListToolsResult(tools=[TOOL])
 
     async def call(context: Any, params: types.CallToolRequestParams) -> Any:
+        if params.arguments == {"wall": "fallen"}:
+            raise RuntimeError("there is no such wall")
         if context.protocol_version < "2026":
             answer: Any = await context.session.elicit_form(ASKED.message, COLOR, related_request_id=context.request_id)
         elif params.input_responses is None:

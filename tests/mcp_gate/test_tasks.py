@@ -112,6 +112,12 @@ async def test_a_held_call_is_a_task_that_its_client_looks_at_answers_and_cancel
         await looking.sends("cancel", other)
         await looking.becomes(other, "cancelled")
         assert await none_pending(shop)
+
+        failing = await looking.task({"wall": "fallen"})
+        await shop.decided("approve")
+        await looking.becomes(failing, "failed")
+        assert await looking.sends("update", failing, inputResponses={}) == await looking.sends("cancel", failing)
+        await shop.there(shop.port.app.inbox.resolve(await shop.pending(), "did_not_run", by="ada"))
         for unknown in ("none", ""):
             with pytest.raises(MCPError, match="no such task"):
                 await looking.status(unknown)

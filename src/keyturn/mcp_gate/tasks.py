@@ -49,15 +49,20 @@ class _Task:
         said = {"taskId": self.id, "createdAt": self.began, "lastUpdatedAt": _now(), "ttlMs": None}
         return {**said, "pollIntervalMs": int(_POLL * 1000), **self._status()}
 
+    @property
+    def made(self) -> CallResult | None:
+        """Return what its work came to; None while it is at work, and where it was cancelled or failed."""
+        unmade = not self.work.done() or self.work.cancelled() or self.work.exception() is not None
+        return None if unmade else self.work.result()
+
     def _status(self) -> dict[str, Any]:
         if not self.work.done():
             return {"status": "working", "statusMessage": "waiting for approval, or for the server"}
         if self.work.cancelled():
             return {"status": "cancelled"}
-        error = self.work.exception()
-        if error is not None:
+        made = self.made
+        if made is None:
             return {"status": "failed", "error": {"code": types.INTERNAL_ERROR, "message": "the server failed"}}
-        made = self.work.result()
         if isinstance(made, types.InputRequiredResult):
             asked = made.model_dump(mode="json", by_alias=True, exclude_none=True)
             return {"status": "input_required", "inputRequests": asked.get("inputRequests", {})}
@@ -79,7 +84,7 @@ class Tasks:
 
         async def update(context: Any, params: _TaskParams) -> dict[str, Any]:
             task = self._of(owner(context), params)
-            made = task.work.result() if task.work.done() and not task.work.cancelled() else None
+            made = task.made
             if isinstance(made, types.InputRequiredResult):
                 again = {"input_responses": params.input_responses, "request_state": made.request_state}
                 task.work = asyncio.ensure_future(self._resumed(context, task.params.model_copy(update=again)))
