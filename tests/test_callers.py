@@ -53,7 +53,7 @@ class Case:
 
 
 async def bound(case: Case) -> None:
-    """What runs is what an approver was shown, or what they made of it."""
+    """What runs is what an approver was shown, or what they edited it to."""
     calling = case.calls()
     row = await case.pending()
     assert (row.tool, row.params) == ("refund", SENT)
@@ -95,12 +95,12 @@ async def unreachable(case: Case) -> None:
 
 
 async def doubt(_case: Case) -> None:
-    """A call whose caller, or its server, dies after the claim is in doubt, and is not run again unasked."""
+    """A call whose caller, or its server, dies after the claim is in doubt, and is not run again without a decision."""
     raise AssertionError("a process dies: each way has a test of its own")
 
 
 async def expiry(case: Case) -> None:
-    """A request that expired runs nothing, and no decision counts any more."""
+    """A request that expired runs nothing, and can no longer be decided."""
     case.rules(expires=0.3)
     calling = case.calls()
     row = await case.pending()
@@ -124,7 +124,7 @@ async def quorum(case: Case) -> None:
 
 
 async def audit(case: Case) -> None:
-    """The journal keeps every promise, and names who decided."""
+    """The journal passes every check, and names who decided."""
     calling = case.calls()
     row = await case.pending()
     await case.says("approve", row, note="ok")

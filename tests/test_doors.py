@@ -1,6 +1,6 @@
 """Every door, every law of a decision, the same answers; the table in the manual is drawn from these classes.
 
-`python tests/test_doors.py` writes docs/doors.md anew.
+`python -m tests.test_doors` writes docs/doors.md anew.
 """
 
 from __future__ import annotations
@@ -152,7 +152,7 @@ class TestConsole(DecisionDoorSuite):
         return UserError(said or "nothing was decided")
 
 
-NAMES = {"where": "grant for some arguments", "resolve": "word on a doubt"}
+NAMES = {"where": "grant for some arguments", "resolve": "decision on a call in doubt"}
 DOORS = (TestState, TestContext, TestInbox, TestConsole, TestDeferred)
 
 
@@ -179,12 +179,12 @@ def _cell(source: str, door: type[DecisionDoorSuite]) -> str:
     }
     lacks = sorted(NAMES.get(word, word) for word in needs & door.cannot) if "return" in before else []
     if "not self.knows_people" in before and not door.knows_people:
-        return "knows nobody"
+        return "knows no users"
     return f"has no {' or '.join(lacks)}" if lacks else "kept"
 
 
 def test_the_table_in_the_manual_is_of_today() -> None:
-    assert table() in TABLE.read_text(encoding="utf-8"), "run `python tests/test_doors.py`"
+    assert table() in TABLE.read_text(encoding="utf-8"), "run `python -m tests.test_doors`"
 
 
 if __name__ == "__main__":

@@ -106,7 +106,7 @@ class DecisionDoorSuite:
     # Laws ------------------------------------------------------------------------------------------------------------
 
     async def test_an_approval_lets_exactly_that_call_run(self) -> None:
-        """An approval lets exactly that call run, once; its siblings go on waiting."""
+        """An approval runs exactly that call, once; its siblings stay pending."""
         case = await self.paused(("c1", {"to": "ada", "amount": 1}), ("c2", {"to": "bob", "amount": 2}))
         await self.say(case, "approve", await case.item("c1"))
         result = await case.go_on()
@@ -114,7 +114,7 @@ class DecisionDoorSuite:
         assert [item.call_id for item in result.interruptions] == ["c2"]
 
     async def test_a_rejection_runs_nothing_and_reaches_the_model(self) -> None:
-        """A rejected call does not run, and the model is told why."""
+        """A rejected call does not run, and the model reads the reason."""
         case = await self.paused()
         words = {} if self.without("message") else {"message": "not today"}
         await self.say(case, "reject", await case.item(), **words)
@@ -132,7 +132,7 @@ class DecisionDoorSuite:
         assert (case.done, "paid by hand" in case.told()) == ([], True)
 
     async def test_an_edit_is_checked_and_runs_as_it_is(self) -> None:
-        """An edit is validated by the tool, runs to the byte, and the model is told of it."""
+        """An edit is validated by the tool, runs byte for byte, and the model reads that it was made."""
         if self.without("edit"):
             return
         case = await self.paused()
@@ -143,7 +143,7 @@ class DecisionDoorSuite:
         assert "A person changed the arguments" in case.told()
 
     async def test_what_is_fixed_cannot_be_edited(self) -> None:
-        """Arguments that nobody may change are refused as an edit, by what was recorded of the tool."""
+        """An edit of arguments that cannot be edited is refused, as recorded of the tool."""
         if self.without("edit"):
             return
         tool = payment([])
@@ -153,7 +153,7 @@ class DecisionDoorSuite:
         await self.refused(case, UserError, "approve", await case.item(), edit={"to": "ada", "amount": 3})
 
     async def test_what_runs_elsewhere_cannot_be_answered(self) -> None:
-        """Where nobody can answer in the tool's place, an answer is refused, by what was recorded of the tool."""
+        """An answer to a call that cannot be answered is refused, as recorded of the tool."""
         if self.without("answer"):
             return
         tool = payment([])
@@ -163,7 +163,7 @@ class DecisionDoorSuite:
         await self.refused(case, UserError, "answer", await case.item(), output="paid by hand")
 
     async def test_a_decision_names_the_asking_that_was_shown(self) -> None:
-        """A word on an earlier asking is no word on this one: the call asked again since, and shows something else."""
+        """A decision on an earlier request is refused if the call was requested again since, with another content."""
         case = await self.paused()
         stale = await case.item()
         case.agent.tools = [payment(case.done, description="Pays, and tells everybody.")]
@@ -199,7 +199,7 @@ class DecisionDoorSuite:
         assert case.done == []
 
     async def test_what_ran_out_cannot_be_decided(self) -> None:
-        """A decision that is delivered after the request ran out does not count, whatever clock its door has."""
+        """A decision that is delivered after the request expired is refused, whatever clock its door has."""
         case = await self.gated(Approval(expires="1m"))
         item = await case.item()
         case.time[0] += 120_000
@@ -208,7 +208,7 @@ class DecisionDoorSuite:
         assert case.done == []
 
     async def test_the_newest_policy_has_the_last_word(self) -> None:
-        """A policy that came into force while the call waited is asked about the decision, and a denial stands."""
+        """A policy that changed while the call was pending applies to the decision, and its denial wins."""
         case = await self.paused()
         await self.say(case, "approve", await case.item())
         case.policy = Policy(deny(tool="pay"))
@@ -216,7 +216,7 @@ class DecisionDoorSuite:
         assert (case.done, result.final_output) == ([], "done")
 
     async def test_a_reason_that_is_required_is_required(self) -> None:
-        """Terms that ask for a reason are met by every door or refuse it."""
+        """A decision without a reason is refused if the terms require one."""
         case = await self.gated(Approval(reason="required"))
         await self.refused(case, UserError, "approve", await case.item())
         if not self.without("note"):
@@ -251,7 +251,7 @@ class DecisionDoorSuite:
             assert case.done == [("ada", 5)], terms
 
     async def test_the_requester_does_not_decide(self) -> None:
-        """With `not_requester` the person for whom the run acts is refused; so is everybody where nobody knows who."""
+        """With `not_requester` the requester is refused; so is every user if the requester is unknown."""
         if not self.knows_people:
             return
         case = await self.gated(Approval(not_requester=True), requester="ann")
@@ -264,7 +264,7 @@ class DecisionDoorSuite:
         await self.refused(unknown, NotAllowed, "approve", await unknown.item(), by=BOB)
 
     async def test_the_requester_confirms_before_others_decide(self) -> None:
-        """With `confirm` the requester says yes first, and nobody in their place; then the others decide."""
+        """With `confirm` the requester confirms first, and no other user for them; then the approvers decide."""
         if not self.knows_people:
             return
         case = await self.gated(Approval(confirm=True, role="ops"), requester="eve")
@@ -277,7 +277,7 @@ class DecisionDoorSuite:
         assert case.done == [("ada", 5)]
 
     async def test_a_quorum_is_of_distinct_people(self) -> None:
-        """A quorum counts people, not words: one person twice is one."""
+        """A quorum is a number of users: two votes of one user are one."""
         if not self.knows_people:
             return
         case = await self.gated(Approval(quorum=2))
@@ -292,14 +292,14 @@ class DecisionDoorSuite:
         assert case.done == [("ada", 5)]
 
     async def test_a_quorum_takes_no_standing_decision(self) -> None:
-        """One person cannot allow later calls of a tool that takes two."""
+        """One approver cannot grant later calls of a tool that requires two."""
         if not self.knows_people or self.without("grant"):
             return
         case = await self.gated(Approval(quorum=2))
         await self.refused(case, NotAllowed, "approve", await case.item(), by=ANN, grant=Grant())
 
     async def test_a_grant_covers_what_it_says_and_can_be_taken_back(self) -> None:
-        """A grant decides what it surely covers, of the same tool of the same agent, until it is revoked."""
+        """A grant approves what it certainly covers, of the same tool of the same agent, until it is revoked."""
         if self.without("where"):
             return
         calls = [(f"c{amount}", {"to": "ada", "amount": amount}) for amount in (1, 2, 300)]
@@ -314,7 +314,7 @@ class DecisionDoorSuite:
         assert (await case.state()).grants == []
 
     async def test_secrets_are_shown_nowhere(self) -> None:
-        """What a tool marked as secret is hidden by what was recorded, also where the tool cannot be found."""
+        """What a tool marked as secret is redacted as recorded, even if the tool is missing."""
         tool = payment([])
         tool.secrets = ("to",)
         case = await self.paused(("c1", {"to": "hunter2", "amount": 5}), tool=tool)
@@ -322,7 +322,7 @@ class DecisionDoorSuite:
         assert "hunter2" not in await self.shown(case)
 
     async def test_a_call_in_doubt_takes_a_word_of_its_own(self) -> None:
-        """A call in doubt is not approved; somebody says what became of it, and that is no second effect."""
+        """A call in doubt cannot be approved; a person resolves it, and that has no second effect."""
         if self.without("resolve"):
             return
         case = await self.doubted()
@@ -334,7 +334,7 @@ class DecisionDoorSuite:
         assert "it did" in case.told()
 
     async def test_a_second_word_on_a_doubt_is_not_a_second_effect(self) -> None:
-        """A retry that is sent twice, the call having died in between, runs once for each asking that was seen."""
+        """A retry that is sent twice, where the call was lost in between, runs once for each request that was shown."""
         if self.without("resolve"):
             return
         case = await self.doubted()
@@ -350,7 +350,7 @@ class DecisionDoorSuite:
         assert len(case.done) == 2
 
     async def test_words_that_no_store_holds_are_refused(self) -> None:
-        """Half a character or a NUL in what a person writes is never recorded."""
+        """A lone surrogate or a NUL in what a person writes is never recorded."""
         if self.without("message"):
             return
         for text in ("no \ud83d", "no \x00"):
