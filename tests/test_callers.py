@@ -1,6 +1,6 @@
 """Every way by which a call comes, every law of a call, the same outcome; a table of the manual is drawn from these.
 
-`python tests/test_callers.py` writes the table of docs/doors.md anew.
+`python -m tests.test_callers` writes the table of docs/doors.md anew.
 """
 
 from __future__ import annotations
