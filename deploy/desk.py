@@ -1,4 +1,4 @@
-"""The app that these files deploy: replace it by yours. The journal's URL comes from the environment."""
+"""The app that these files deploy: replace it with yours. The journal's URL comes from the environment."""
 
 import os
 
