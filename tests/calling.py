@@ -149,7 +149,7 @@ class Api(Way):
     }
 
     async def call(self) -> Outcome:
-        async with AsyncClient(self.server, self.place.token, timeout=5) as client:
+        async with AsyncClient(self.server, self.place.token) as client:
             try:
                 asked = Ask(key=self.name, tool="refund", arguments=json.dumps(self.arguments))
                 state = await client.asks.wait((await client.asks.ask(asked)).id, WAIT)
@@ -177,7 +177,7 @@ class Gate(Way):
             self.place.ran.append({"order": order, "amount": amount})
             return "refunded"
 
-        async with AsyncClient(self.server, self.place.token, timeout=5) as keyturn, Client(up) as behind:
+        async with AsyncClient(self.server, self.place.token) as keyturn, Client(up) as behind:
             gate = McpGate(behind, Exchanges(), Pins(GateRecords()), Holding(keyturn.asks, WAIT))
             await gate.begin()
             async with Client(gate.server()) as client:

@@ -18,6 +18,7 @@ import pytest
 from keyturn import Approval, Conflict, Expired, NotPending
 from keyturn.directory.login import Login
 from keyturn.engine.run.log_cache import log_in
+from keyturn.journal.rows import Query
 from keyturn.policies.rules import Policy, ask
 from keyturn.testing import check
 from tests.calling import NOWHERE, WAYS, Arguments, Outcome, OwnAgent, Place, Way, agents_of
@@ -101,10 +102,10 @@ async def doubt(_case: Case) -> None:
 
 async def expiry(case: Case) -> None:
     """A request that expired runs nothing, and can no longer be decided."""
-    case.rules(expires=0.3)
-    calling = case.calls()
-    row = await case.pending()
-    assert (await calling).ran is None
+    case.rules(expires=0.05)
+    assert (await case.calls()).ran is None
+    [row] = await case.place.there(case.place.app.journal.requests(Query(newest=True, limit=1)))
+    assert (row.tool, row.request.terms.expires) == ("refund", 0.05)
     with pytest.raises((Expired, NotPending, Conflict)):
         await case.says("approve", row)
     assert case.place.ran == []
