@@ -20,6 +20,7 @@ from keyturn.models.openai import fitting
 from keyturn.models.openai.compatible import CompatibleModel
 from keyturn.models.providers import PROVIDERS
 from keyturn.models.scripted.items import function_call, reasoning, refusal
+from keyturn.support.lazy import is_installed
 from keyturn.testing.loopback.chat import ChatServer
 from keyturn.testing.loopback.responses import ResponsesServer
 from tests.playing import approved, play
@@ -232,7 +233,7 @@ async def test_the_clouds_make_the_official_clients(monkeypatch: pytest.MonkeyPa
     for model in (gpt, claude, gemini):
         await model.close()
     on_bedrock = provider.get_model("bedrock:eu.anthropic.claude-sonnet-5")
-    if "botocore" not in sys.modules:
+    if not is_installed("botocore"):
         with pytest.raises(UserError, match=r"Claude on Amazon Bedrock.*anthropic\[bedrock\]"):
             await play(Agent("a", model=on_bedrock), "hi")
 

@@ -14,6 +14,7 @@ import pytest
 
 from keyturn import Price, Runner, Usage, UserError, known_prices
 from keyturn.models.openai.chat_reply import chat_usage
+from keyturn.support.lazy import is_installed
 from tests.models.errand import ASKED, decided, errand, script
 from tests.models.test_crossing import MEMBERS, model_of
 from tests.table import each
@@ -42,6 +43,7 @@ async def test_what_was_sent_before_a_pause_begins_what_is_sent_after_it(member:
     assert len(after) > len(before)
 
 
+@pytest.mark.skipif(not is_installed("genai_prices"), reason="needs the package genai-prices")
 @each(
     ("name", "price"),
     [
@@ -54,7 +56,6 @@ async def test_what_was_sent_before_a_pause_begins_what_is_sent_after_it(member:
     ],
 )
 def test_a_price_is_found_by_the_name_of_the_model(name: str, price: Price | None) -> None:
-    pytest.importorskip("genai_prices", reason="needs the package genai-prices")
     assert known_prices(name) == ({} if price is None else {name: price})
     usage = Usage()
     usage.count("gpt-5", Usage(1, 1_000_000).counts())
