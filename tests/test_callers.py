@@ -5,7 +5,6 @@
 
 from __future__ import annotations
 
-import ast
 import asyncio
 import inspect
 import re
@@ -23,6 +22,7 @@ from keyturn.policies.rules import Policy, ask
 from keyturn.testing import check
 from tests.calling import NOWHERE, WAYS, Arguments, Outcome, OwnAgent, Place, Way, agents_of
 from tests.server.programs import Port
+from tests.sources import nodes
 from tests.waiting import until
 
 ROOT = Path(__file__).resolve().parents[1]
@@ -173,8 +173,7 @@ def test_what_other_tests_prove_is_there_and_each_cell_has_one_proof() -> None:
         assert {*way.why_not, *way.proven} <= set(LAWS), way.title
         for node in way.proven.values():
             path, _, name = node.partition("::")
-            tests = {each.name for each in ast.walk(ast.parse((ROOT / path).read_text())) if hasattr(each, "name")}
-            assert name in tests, node
+            assert name in {getattr(each, "name", "") for each in nodes(ROOT / path)}, node
 
 
 def table() -> str:

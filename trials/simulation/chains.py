@@ -14,11 +14,17 @@ _LETS_RUN = ("approve", "edit", "retry")
 
 def stated(call: Seen, terms: Approval | None) -> None:
     """A call is asked about on these terms, from the first step on."""
+    call.terms = terms
     steps = list[Approval]()
     while terms is not None:
         steps.append(terms)
         terms = terms.then
     call.steps, call.met = tuple(steps), []
+
+
+def begun_again(call: Seen, terms: Approval | None = None) -> None:
+    """A call is asked about from the first step on, on these terms where they are others."""
+    stated(call, terms or (call.steps[0] if call.steps else None))
 
 
 def voted(call: Seen, made: ev.Decision) -> None:

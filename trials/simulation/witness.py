@@ -221,7 +221,6 @@ class Witness(Onlooker):
         self._looked_at(seen, call, not call.screened_by)
         call.watched = call.watched or bool(event.watched)
         if event.action == "ask" and not call.licence:
-            call.terms = event.terms
             chains.stated(call, event.terms)
         if event.action == "allow" and not call.licence:
             call.licence = event.by or "tool"
@@ -275,8 +274,7 @@ class Witness(Onlooker):
         call = seen.calls[event.call]
         call.terms = event.terms or call.terms
         if event.why in ("restored", "forked", "terms"):
-            chains.stated(call, event.terms or (call.steps[0] if call.steps else None))
-            call.terms = call.steps[0] if call.steps else None
+            chains.begun_again(call, event.terms)
         call.wait = None if call.terms is None else call.terms.expires_ms
         if call.until is not None and event.why not in _AT_ANY_TIME and journal_time() <= call.until:
             self._wrong(f"{call.id} was asked again {call.until - journal_time()} ms before its time")
@@ -360,8 +358,7 @@ class Witness(Onlooker):
         claims.lost(seen, call, event, self._wrong)
         call.doubtful, call.started = not event.again, False
         if not event.again:
-            chains.stated(call, call.steps[0] if call.steps else None)
-            call.terms = call.steps[0] if call.steps else None
+            chains.begun_again(call)
         if event.again and call.recover != "retry":
             self._wrong(f"{call.id} may act, was lost, and is started again by itself")
 
