@@ -130,6 +130,11 @@ def approvals(request: Request) -> int:
     return sum(vote.verdict in RUNS for vote in request.votes)
 
 
+def is_overdue(row: RequestRow, now: int) -> bool:
+    """Return whether the deadline of an open request passed, though what becomes of it is not on record yet."""
+    return row.state == "open" and row.expires_at is not None and now > row.expires_at
+
+
 class Standing(NamedTuple):
     """Says what somebody can do about a request, and why not where they cannot.
 
@@ -168,6 +173,11 @@ def standing(row: RequestRow, who: Decider, *, may: bool) -> Standing:
         return Standing((), cannot, voted, glass, signs, own)
     signs = terms is not None and terms.needs_proof
     return Standing(tuple(shown.verdicts), voted=voted, glass=False, signs=signs, withdraws=own)
+
+
+def overdue_standing(row: RequestRow) -> Standing:
+    """Say of a request whose deadline passed that nobody decides it, and what becomes of it."""
+    return Standing((), f"Its deadline passed: it is being {at_expiry(row.request.terms_now)}.")
 
 
 def _voted_earlier(shown: Request, who: Decider) -> str:

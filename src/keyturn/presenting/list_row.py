@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from typing import Any, NamedTuple
+from zlib import crc32
 
 from ..core.preview import Command, Diff, Text
 from ..core.request import Request
@@ -10,7 +11,7 @@ from ..journal.rows import RequestRow
 from ..render import diff
 from ..render.escape import Escaped
 from ..render.one_row import arguments_row, ends_of
-from .asking import agent_words, mark_of, progress, step_words
+from .asking import agent_words, is_overdue, mark_of, progress, step_words
 from .clock import span
 
 #: How many characters of a payload a list of a page shows.
@@ -57,6 +58,12 @@ class ListRow(NamedTuple):
     claimed: str
     state: str
     revision: int
+    overdue: bool
+
+    @property
+    def stand(self) -> str:
+        """Return a mark of what can change in a row but for its clock: an open page compares it with its own."""
+        return f"{crc32(repr((self.state, self.revision, self.step, self.votes, self.claimed)).encode()):08x}"
 
 
 def row_of(row: RequestRow, now: int) -> ListRow:
@@ -79,6 +86,7 @@ def row_of(row: RequestRow, now: int) -> ListRow:
         shown.claimed_by(now),
         row.state,
         shown.revision,
+        is_overdue(row, now),
     )
 
 

@@ -6,13 +6,13 @@ from collections.abc import Iterable, Sequence
 from typing import Literal, NamedTuple
 
 from ..core.approval import Approval
+from ..core.records import RUNS
 from ..core.request import Request, Vote
 from ..journal.rows import RequestRow
 from ..render.escape import quote
 from ..render.plural import plural
 from ..render.verdicts import STATES, votes_alike
-from .asking import approvals, own_vote, step_words
-from .clock import span
+from .asking import approvals, own_vote, said_so_far, step_words
 from .terms import people_of
 from .trail import TrailMark
 
@@ -83,6 +83,9 @@ def recorded(
         heading = f"{_DID.get(row.state, STATES.get(row.state, row.state))}."
     elif row.state == "expire":
         heading = "The request expired before it was decided."
+    elif person in (made := deciders(row)):
+        others = [name for name in made if name != person]
+        heading = f"You and {', '.join(others)} {STATES.get(row.state, row.state)} this call."
     else:
         heading = f"{row.by} decided it: {STATES.get(row.state, row.state)}."
     if row.kind == "external" and row.state == "answer":
@@ -90,7 +93,7 @@ def recorded(
     if row.state not in _RUNS:
         return Recorded(heading, _NEXT.get(row.state, ""))
     left = 0 if until is None else max(until - now, 0) // 100 * 100
-    return _let_run(heading, trail, now, left)
+    return _let_run(heading, trail, left)
 
 
 def _withdrawn(request: Request, person: str, trail: Sequence[TrailMark], people: Sequence[str]) -> Recorded | None:
@@ -121,7 +124,7 @@ def _voted(request: Request, own: Vote, people: Sequence[str]) -> Recorded:
     return Recorded(f"{did} ({count}).", still_needed(request, people), "vote")
 
 
-def _let_run(heading: str, trail: Iterable[TrailMark], now: int, left: int) -> Recorded:
+def _let_run(heading: str, trail: Iterable[TrailMark], left: int) -> Recorded:
     """Say how far a call got that may run; `left` is for how many milliseconds it is held still."""
     waits = "It starts as soon as a worker takes up the run. Until then you can undo it."
     then, undo = waits, True
@@ -129,16 +132,29 @@ def _let_run(heading: str, trail: Iterable[TrailMark], now: int, left: int) -> R
         if mark.kind == "decided":
             then, undo = waits, True
         elif mark.kind == "started":
-            then, undo = f"It started {span(now - mark.at)} ago.", False
+            then, undo = "It started, and has not ended yet.", False
         elif mark.kind == "ended":
-            then, undo = f"It ran, and ended {span(now - mark.at)} ago.", False
+            then, undo = "It ran, and ended.", False
         elif mark.kind == "failed":
-            then, undo = f"It ran, and failed {span(now - mark.at)} ago.", False
+            then, undo = "It ran, and failed.", False
         elif mark.kind in ("denied", "lost"):
             then, undo = "It did not go on: see what happened above.", False
     if undo and left:
         return Recorded(heading, "", "approval", left)
     return Recorded(heading, then, "approval" if undo else "")
+
+
+def deciders(row: RequestRow) -> list[str]:
+    """Return who decided a closed request, in the order of their decisions: each of a quorum, and of each step.
+
+    >>> from datetime import UTC, datetime
+    >>> deciders(RequestRow("1", "run", "r/1.0", "approval", "pay", "desk", "d", 0))
+    []
+    """
+    alike = RUNS if row.state in RUNS else (row.state,)
+    voted = [vote.by for vote in said_so_far(row.request) if vote.verdict in alike]
+    last = [row.by] if row.by and row.state not in ("open", "expire") else []
+    return list(dict.fromkeys([*voted, *last])) if last else []
 
 
 def missing(request: Request) -> int:

@@ -15,6 +15,8 @@ from ..render.verdicts import STATES, asks_more, rechecked, verdict_of
 from .call_history import CallHistory
 
 _TEXT = 4_000
+#: The kinds of marks that change nothing of what people decide.
+_RUNS = ("started", "ended", "failed", "viewed", "edit", "screened")
 
 
 class TrailMark(NamedTuple):
@@ -37,6 +39,11 @@ def trail_of(steps: Iterable[ev.Step], call: str) -> list[TrailMark]:
             history.read(event)
             marks += _marks(_At(number, step, history), event, call)
     return marks
+
+
+def changes_since(trail: Iterable[TrailMark], line: int, person: str) -> list[TrailMark]:
+    """Return what others did about a call after a line of the log, or the clock did; not that it runs."""
+    return [mark for mark in trail if mark.line > line and mark.kind not in _RUNS and mark.by != person]
 
 
 def was_started(trail: Iterable[TrailMark]) -> bool:
@@ -113,7 +120,7 @@ def _drilled(at: _At, event: ev.DrillEnded) -> TrailMark:
 
 
 def _screened(at: _At, event: ev.CallScreened) -> TrailMark:
-    kind = "denied" if event.action == "deny" else ""
+    kind = "denied" if event.action == "deny" else "screened"
     if at.history.is_recheck(event):
         word = STATES[rechecked(event.action, met=not asks_more(at.step, event.call))]
         return at.mark(f"policy checked again: {word}", text=event.reason, kind=kind)
@@ -147,7 +154,7 @@ _TOLD: dict[type[Any], Callable[[_At, Any], TrailMark]] = {
     ev.CallAskedAgain: _asked_again,
     ApprovalWithdrawn: lambda at, event: at.mark("approval withdrawn", event.decider.id, event.note, "withdrawn"),
     CallMarked: _marked,
-    CallLooked: lambda at, event: at.mark("viewed", event.decider.id),
+    CallLooked: lambda at, event: at.mark("viewed", event.decider.id, kind="viewed"),
     ReviewGiven: lambda at, event: at.mark(STATES[event.verdict], event.decider.id, event.note),
     ev.CallStarted: lambda at, event: at.mark("started", event.by, kind="started"),
     ev.CallFinished: _finished,

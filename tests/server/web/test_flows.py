@@ -137,15 +137,27 @@ def test_two_windows_make_a_quorum(at: Desk) -> None:
     ben.get_by_role("button", name="Approve this call").click()
     expect(ben.locator("#outcome")).to_contain_text("refunded 129")
     expect(ada.locator("#outcome")).to_contain_text("refunded 129")
+    expect(ada.locator(".sentence")).to_contain_text("Approved by ada and ben")
+    expect(ada.locator(".row.on .left")).to_have_text("approved")
 
 
 def test_who_is_second_is_told_while_they_look(at: Desk) -> None:
     at.asks("notices", "ci")
     path = f"/requests/{at.asked['notices']}"
     ada, ben = at.window("ada", path), at.window("ben", path)
+    ben.get_by_role("button", name="Reject").click()
+    ben.get_by_label("Reason, for the model to read").fill("Not before")
+    ada.get_by_label("More actions").click()
+    ada.get_by_role("button", name="Claim").click()
+    expect(ben.locator("[data-changes]")).to_contain_text("ada: claimed.")
+    expect(ben.locator(".row.on")).to_contain_text("claimed by ada")
+    expect(ben.get_by_label("Reason, for the model to read")).to_be_focused()
+    ben.keyboard.type(" noon.")
     ada.get_by_role("button", name="Approve this call").click()
-    expect(ben.locator("[data-gone]")).to_contain_text("is no longer pending")
-    expect(ben.get_by_role("button", name="Approve this call")).to_be_disabled()
+    expect(ben.locator("[data-changes]")).to_contain_text("ada: approved.Not sent: Not before noon.")
+    expect(ben.get_by_role("button", name="Reject this call")).to_have_count(0)
+    expect(ben.locator(".sentence")).to_contain_text("Approved by ada")
+    expect(ben.locator(".row.on .left")).to_have_text("approved")
     expect(ben.locator("#outcome")).to_contain_text("approved ada")
 
 

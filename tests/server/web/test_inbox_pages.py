@@ -90,7 +90,7 @@ async def test_what_became_of_it_stands_with_its_lines() -> None:
         await ada.decide(asked["notices"], "approve")
 
         async def ended() -> bool:
-            return "sent to #ops" in (await ada.see(f"/requests/{asked['notices']}/outcome")).text
+            return "sent to #ops" in (await ada.see(f"/requests/{asked['notices']}")).text
 
         await until(ended)
         text = (await ada.see(f"/requests/{asked['notices']}")).text
@@ -210,7 +210,7 @@ async def test_reading_changes_nothing() -> None:
     async with app:
         ada, name = Visiting(app, tokens["ada"]), asked["notices"]
         before = await app.journal.head((await app.inbox.get(name)).run)
-        for path in ("", "/edit", "/grant", "/alike", "/outcome", "/decide", "/change"):
+        for path in ("", "/edit", "/grant", "/alike", "/decide", "/change"):
             for method in ("GET", "HEAD", "OPTIONS"):
                 await ada.client.request(method, f"/requests/{name}{path}")
         assert await app.journal.head((await app.inbox.get(name)).run) == before

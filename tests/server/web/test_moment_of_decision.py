@@ -12,7 +12,7 @@ from keyturn import Agent, App, Approval, MemoryJournal, Runner, RunState, funct
 from keyturn.core.errors import LogDamaged
 from keyturn.models.scripted.model import ScriptedModel, assistant_message, function_call
 from keyturn.tools.base import OutcomeUnknown
-from tests.server.office import office, opened, peopled
+from tests.server.office import Clock, office, opened, peopled
 from tests.server.web.visiting import Visiting
 from tests.waiting import until_status
 
@@ -44,7 +44,7 @@ async def test_the_answer_names_who_is_still_needed_and_the_used_button_is_gone(
         told = 'You approved (1 of 2). One more approval from role "finance" is needed: ben. Withdraw my vote'
         assert told in words(answer)
         assert (button("approve") in answer.text, button("reject") in answer.text) == (False, True)
-        assert 'data-votes="1 of 2"' in answer.text
+        assert "1 of 2 approvals" in answer.text.split("<template data-row>")[1]
         seen = await ben.see(page)
         assert "Rejecting ends the request for everyone and overrules 1 approval." in words(seen)
         again = await ada.decide(name, "withdraw")
@@ -55,8 +55,36 @@ async def test_the_answer_names_who_is_still_needed_and_the_used_button_is_gone(
         assert "You withdrew your vote. 2 approvals from role" in words(open_again)
         for visitor in (ada, ben):
             await visitor.decide(name, "approve")
-        assert "ben decided it: approved." in words(await ada.see(page))
+        whole = words(await ada.see(page))
+        assert "You and ben approved this call." in whole
+        assert "Approved by ada and ben" in whole
         assert "You approved this call." in words(await ben.see(page))
+
+
+async def test_an_open_page_is_drawn_as_a_whole_with_its_row_and_with_what_others_did() -> None:
+    clock = Clock()
+    app = App(office(), MemoryJournal(clock))
+    tokens, asked = await peopled(app), await opened(app, "support", "ops")
+    async with app:
+        ada, ben = Visiting(app, tokens["ada"]), Visiting(app, tokens["ben"])
+        page = f"/requests/{asked['support']}"
+        [head] = re.findall(r'data-from="/requests/\w+" data-head="(\d+)"', (await ben.see(page)).text)
+        [before] = re.findall(r'data-stand="(\w+)"', (await ben.see(f"/rows?row={asked['support']}")).text)
+        await ada.decide(asked["support"], "take")
+        await ada.decide(asked["support"], "approve")
+        anew = await ben.see(f"{page}?since={head}", **PARTIAL)
+        assert "Changed while this page was open. ada : claimed; ada : 1 of 2 approvals." in words(anew)
+        assert f'data-since="{head}"' in anew.text
+        [after] = re.findall(r'data-stand="(\w+)"', anew.text)
+        assert (after != before, "claimed by ada" in anew.text.split("<template data-row>")[1]) == (True, True)
+        assert "Changed while" not in (await ada.see(f"{page}?since={head}", **PARTIAL)).text  # their own doing
+        await app.stop()
+        clock.now += 600_000
+        late, row = await ada.see(f"/requests/{asked['ops']}"), await ada.see(f"/rows?row={asked['ops']}&row=none")
+        assert "The deadline passed" in words(late)
+        assert "Its deadline passed: it is being rejected." in words(late)
+        assert (button("approve") in late.text, "data-until" in late.text) == (False, False)
+        assert (words(row).count("deadline passed"), row.text.count("<li>")) == (1, 1)
 
 
 async def test_an_approval_is_undone_before_its_call_starts_but_for_high_risk() -> None:

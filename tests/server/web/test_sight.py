@@ -40,7 +40,7 @@ ROUTES: dict[str, Row] = {
     "GET /": ({}, LISTS),
     "GET /live": ({}, LISTS),
     "GET /requests/{name}": ({}, SEEN),
-    "GET /requests/{name}/outcome": ({}, SEEN),
+    "GET /rows": ({}, LISTS),
     "GET /requests/{name}/edit": ({}, JUDGED),
     "GET /requests/{name}/grant": ({}, JUDGED),
     "GET /requests/{name}/alike": ({}, SEEN),

@@ -18,7 +18,7 @@ from tests.server.web.payloads import ACTS, payloads
 from tests.server.web.visiting import Visiting
 
 EACH = 40
-PARTS = ("", "/edit", "/grant", "/alike", "/outcome")
+PARTS = ("", "/edit", "/grant", "/alike")
 
 
 class Skeleton(HTMLParser):

@@ -75,8 +75,15 @@ async def edit(at: DeciderPage, name: str) -> Response:
             raise UserError(_NOT["edit"])
         values = {"fields": fields_of(shown), "change": ChangedCall(None, [], [])}
         return await drawn(at, "edit.html", **values, **await detail_of(at, row))
+    except NotPending:
+        return closed(at, name)
     except KeyturnError as error:
         return failure(at, error)
+
+
+def closed(at: PageContext, name: str) -> Response:
+    """Lead from a form of a request that was decided meanwhile to what became of it."""
+    return RedirectResponse(at.url(f"/requests/{name}{f'?since={at.since}' if at.since else ''}"), 303)
 
 
 async def in_hand(

@@ -25,7 +25,7 @@ from ...presenting.grant_words import SCOPES, ScopeWords, covered_words
 from ...presenting.proposed_grants import ProposedGrant, grant_for, proposed_grants
 from ...presenting.shown_request import ShownRequest
 from ...render.escape import Escaped
-from .changing import in_hand
+from .changing import closed, in_hand
 from .form import DeciderPage, form_of
 from .inbox import detail_of, told, words_of
 from .pages import PageContext, drawn, failure
@@ -137,6 +137,8 @@ async def grant(at: DeciderPage, name: str) -> Response:
         covers = _covers(past, proposed[0], scope, row.request.secrets)
         values = {"proposed": proposed, "own": own, "scopes": past.scopes, "scope": scope, "covers": covers}
         return await drawn(at, "grant.html", **values, **await detail_of(at, row))
+    except NotPending:
+        return closed(at, name)
     except KeyturnError as error:
         return failure(at, error)
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
 from typing import Annotated, Any, NamedTuple
 
 from fastapi import APIRouter, Depends
@@ -18,16 +19,17 @@ from ...core.run import undo_until
 from ...core.states import OVER
 from ...directory.recipients import may_hear
 from ...engine.run.log_cache import log_in
-from ...inbox.listing import Filters, Listed, ListPlace, listed
+from ...inbox.listing import SHOWN, Filters, Listed, ListPlace, listed
 from ...inbox.personal import MARKINGS, VERDICTS, Details, Verdict
 from ...journal.rows import Query, RequestRow, RunRow
 from ...presenting.asking import (
     choices_of,
     facts_of,
     is_held,
+    is_overdue,
     looking_of,
     mark_of,
-    progress,
+    overdue_standing,
     question_of,
     summary_of,
     unrecorded,
@@ -36,8 +38,8 @@ from ...presenting.asking import (
 from ...presenting.exchange import exchanges_of
 from ...presenting.list_row import row_of
 from ...presenting.message_context import ADVICE, context_of
-from ...presenting.recorded import overrules, recorded
-from ...presenting.trail import trail_of
+from ...presenting.recorded import deciders, overrules, recorded
+from ...presenting.trail import changes_since, trail_of
 from ..errors import refused
 from ..limits import MARKS
 from ..visitor import standing_of, still_asked
@@ -116,7 +118,10 @@ async def _first(at: PageContext, row: RequestRow | None) -> dict[str, Any]:
 
 @router.get("/requests/{name}")
 async def request_page(at: DeciderPage, chosen: Chosen, name: str) -> Response:
-    """Show one request, whatever became of it; the list stands beside it where there is room."""
+    """Show one request, whatever became of it; the list stands beside it where there is room.
+
+    An open page draws its request anew as a whole, and says since which line of the log it was open.
+    """
     try:
         detail = await detail_of(at, await at.visibility.request(name, shows=True))
         if at.partial:
@@ -128,13 +133,15 @@ async def request_page(at: DeciderPage, chosen: Chosen, name: str) -> Response:
     return await drawn(at, "inbox.html", chosen=chosen, picked=True, last=None, **listing, **detail)
 
 
-@router.get("/requests/{name}/outcome")
-async def outcome(at: DeciderPage, name: str) -> Response:
-    """Show what became of a request so far: the part of its page that is live."""
-    try:
-        return await drawn(at, "_outcome.html", **await detail_of(at, await at.visibility.request(name, shows=True)))
-    except KeyturnError as error:
-        return failure(at, error)
+@router.get("/rows")
+async def rows(request: HttpRequest, at: ReaderPage) -> Response:
+    """Show rows of an open list as they are now, whatever became of their requests."""
+    found: list[RequestRow] = []
+    for name in request.query_params.getlist("row")[:SHOWN]:
+        with contextlib.suppress(KeyturnError):  # who no longer sees a request keeps the row that they saw
+            found.append(await at.visibility.request(name))
+    await at.visibility.reads("list", found)
+    return await drawn(at, "_rows.html", rows=[row_of(row, at.now) for row in found])
 
 
 @router.post("/requests/{name}/looked")
@@ -256,7 +263,8 @@ async def detail_of(at: PageContext, row: RequestRow) -> dict[str, Any]:
     """Return all that the page of one request shows."""
     shown = row.request
     log = await log_in(at.app.journal, row.run)
-    who = await standing_of(at.app, at.visitor, row)
+    overdue = is_overdue(row, at.now)
+    who = overdue_standing(row) if overdue else await standing_of(at.app, at.visitor, row)
     trail = trail_of(log.steps, row.call)
     call = log.run.calls.get(row.call)
     until = None if call is None else undo_until(call)
@@ -284,7 +292,10 @@ async def detail_of(at: PageContext, row: RequestRow) -> dict[str, Any]:
         "people": people,
         "granted": row.by == at.visitor.id and _gave_grant(log, row),
         "overrules": overrules(shown),
-        "progress": progress(shown),
+        "overdue": overdue,
+        "deciders": deciders(row),
+        "changes": changes_since(trail, at.since, at.visitor.id) if at.since else [],
+        "own_row": row_of(row, at.now),
         "thread": thread,
         "edited": sides_of(log.steps, row.call),
         "unrecorded": None,

@@ -49,6 +49,7 @@ class PageContext(NamedTuple):
     root: str
     partial: bool
     zone: tzinfo = UTC
+    since: int = 0  # the line of a run's log that an open page of a request shows, where it is drawn anew
 
     @property
     def inbox(self) -> PersonalInbox:
@@ -81,9 +82,9 @@ async def here(request: HttpRequest) -> PageContext:
         raise Elsewhere(f"{root}/login?next={quote(path if request.method == 'GET' else '/')}")
     now = await app.inbox.now()
     visibility, zone = Visibility(app, visitor, now), zone_of(request, visitor.person.settings)
-    return PageContext(
-        app, request.app.state.settings, request.app.state.live, visitor, visibility, now, root, partial, zone
-    )
+    state, since = request.app.state, request.query_params.get("since", "")[:9]
+    line = int(since) if since.isascii() and since.isdigit() else 0
+    return PageContext(app, state.settings, state.live, visitor, visibility, now, root, partial, zone, line)
 
 
 async def elsewhere(request: HttpRequest, error: Exception) -> Response:

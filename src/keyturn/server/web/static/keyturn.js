@@ -105,35 +105,36 @@
     if (watched.has(button)) return;
     watched.add(button);
     button.addEventListener("click", (event) => {
-      const form = button.form;
-      const words = one("[data-words]", form);
+      const words = one("[data-words]", button.form);
       if (!words || (!words.hidden && words.dataset.of === button.value)) return;
       event.preventDefault();
       event.stopPropagation();
-      words.hidden = false;
-      words.dataset.of = button.value;
-      for (const told of all("[data-when]", words)) told.hidden = told.dataset.when !== button.value;
-      one("[data-for]", words).textContent = button.dataset.label || "Reason, for the model to read (optional)";
+      opens(button, words);
       button.closest("details")?.removeAttribute("open");
       one("textarea", words).focus();
-      words.dataset.sends = button.value;
-      let send = one("[data-send]", words);
-      if (!send) {
-        send = document.createElement("button");
-        send.dataset.send = "yes";
-        send.className = "second";
-        send.name = "verdict";
-        send.formNoValidate = true;
-        const cancel = document.createElement("button");
-        cancel.type = "button";
-        cancel.className = "plain";
-        cancel.textContent = "Cancel";
-        cancel.addEventListener("click", () => (words.hidden = true));
-        words.append(send, " ", cancel);
-      }
-      send.value = button.value;
-      send.textContent = button.value === "reject" ? "Reject this call" : "Ask the agent";
     }, true);
+  };
+  const opens = (button, words) => {
+    words.hidden = false;
+    words.dataset.of = button.value;
+    for (const told of all("[data-when]", words)) told.hidden = told.dataset.when !== button.value;
+    one("[data-for]", words).textContent = button.dataset.label || words.dataset.label;
+    let send = one("[data-send]", words);
+    if (!send) {
+      send = document.createElement("button");
+      send.dataset.send = "yes";
+      send.className = "second";
+      send.name = "verdict";
+      send.formNoValidate = true;
+      const cancel = document.createElement("button");
+      cancel.type = "button";
+      cancel.className = "plain";
+      cancel.textContent = "Cancel";
+      cancel.addEventListener("click", () => (words.hidden = true));
+      words.append(send, " ", cancel);
+    }
+    send.value = button.value;
+    send.textContent = button.value === "reject" ? "Reject this call" : "Ask the agent";
   };
 
   // What is risky takes a held finger, or a second press --------------------------------------------------------------------
@@ -166,7 +167,8 @@
     const open = one(".request[data-state=open]");
     const form = open && one("[name=csrf_token]", open);
     const key = open && `${open.dataset.request}.${open.dataset.revision}`;
-    if (!form || looked.has(key) || !one("[name=digest]", open) || !one("[data-actions] [name=verdict]", open)) return;
+    if (!form || !one("[name=digest]", open) || !one("[data-actions] [name=verdict]", open)) return;
+    if (looked.has(key)) return waiting(open, +one("[data-look]", open)?.dataset.look || 0);
     setTimeout(() => {
       if (one(".request") !== open || document.hidden || looked.has(key)) return;
       looked.add(key);
@@ -193,7 +195,7 @@
       count.textContent = `${Math.ceil(ms / 1000)} s`;
       setTimeout(show, Math.min(250, ms));
     };
-    if (one("[data-gone]", open)?.hidden !== false) show();
+    show();
   };
 
   // Clocks go by the server's time -------------------------------------------------------------------------------------
@@ -211,13 +213,23 @@
       one("[data-left]", clock).textContent = span(left);
       one("progress", clock).value = Math.max(0, left);
       clock.classList.toggle("late", left < 600000);
-      if (left <= 0) ended("This request expired. The call does not run.");
+      if (left <= 0 && !clock.over) {
+        clock.over = true;
+        renewed();
+      }
     }
     for (const left of all(".row:not(.done) [data-left]")) {
       left.begun ??= performance.now();
       const ms = +left.dataset.left - (performance.now() - left.begun);
-      left.textContent = ms > 0 ? `${span(ms)} left` : "expired";
+      left.textContent = `${span(ms)} left`;
       left.classList.toggle("late", ms < 600000);
+      if (ms > 0 || left.over) continue;
+      left.over = true;
+      rowsAnew([left.closest(".row")]);
+    }
+    for (const time of all("[data-ago]")) {
+      time.begun ??= performance.now();
+      time.textContent = `${span(+time.dataset.ago + performance.now() - time.begun)} ago`;
     }
   };
   // An approval that can be undone says for how long still; then what became of it is looked up.
@@ -228,20 +240,99 @@
       left.textContent = `${Math.max(0, Math.ceil(ms / 1000))} s`;
       if (ms > 0 || left.over) continue;
       left.over = true;
-      setTimeout(() => one("#outcome") && htmx.trigger(one("#outcome"), "changed"), 500);
+      setTimeout(renewed, 500);
     }
   };
+  // Sentences with a time in them are drawn anew each minute, unless a text is selected to be copied.
+  setInterval(() => !document.hidden && getSelection().isCollapsed && one(".request:not(.alone)") && renewed(), 60000);
   setInterval(undoing, 250);
   setInterval(tick, 1000);
 
   // Live ---------------------------------------------------------------------------------------------------------------
-  const ended = (text) => {
-    const gone = one("[data-gone]");
-    if (!gone || !gone.hidden) return;
-    gone.textContent = text;
-    gone.hidden = false;
-    for (const button of all("[data-actions] button, [data-actions] input, [data-actions] textarea")) button.disabled = true;
+  // One moment: a request is drawn anew as a whole by the server, with its row of the list, so that no two parts of the
+  // page are of different times. What was typed, opened and read stays; the server says at the buttons what changed.
+  let sending = 0, pressed = false;
+  document.addEventListener("htmx:before:request", () => { sending += 1; });
+  document.addEventListener("htmx:finally:request", () => { sending -= 1; });
+  for (const [name, is] of [["pointerdown", true], ["pointerup", false], ["pointercancel", false]])
+    addEventListener(name, () => { pressed = is; }, true);
+  const renewed = async () => {
+    const open = one(".request");
+    if (!open || open.renewing) return;
+    open.renewing = true;
+    const answer = await fetch(`${root}${open.dataset.from}?since=${open.dataset.since}`, { headers: { accept: "text/html", "hx-request": "true" } }).catch(() => null);
+    const made = answer && new DOMParser().parseFromString(await answer.text(), "text/html");
+    // A finger on a button, a form that is under way, and a signature that is being made are waited for.
+    while (pressed || sending || one("[data-signing]")) await new Promise((done) => setTimeout(done, 100));
+    open.renewing = false;
+    if (!made || one(".request") !== open) return;
+    const fresh = one(".request", made);
+    if (!fresh) return closed(open, one(".empty p", made)?.textContent);
+    carry(open, fresh);
+    const moved = verdicts(open) !== verdicts(fresh) && all(".keys, .answer, .doubts", fresh);
+    for (const each of moved || []) {
+      each.inert = true;
+      setTimeout(() => (each.inert = false), 500);
+    }
+    open.replaceWith(fresh);
+    htmx.process(fresh);
+    settled();
+    for (const fields of all(".fields[hx-post]", fresh)) htmx.trigger(fields, "change"); // what they come to is drawn anew
   };
+  // What cannot be shown any more says so where the buttons are; what was typed stays to be read.
+  const closed = (open, why) => {
+    const actions = one("[data-actions]", open) || one("[data-answered]", open);
+    if (!actions || one("[data-closed]", open)) return;
+    const told = document.createElement("p");
+    told.className = "told warn";
+    told.dataset.closed = "yes";
+    told.setAttribute("role", "status");
+    told.textContent = why || "This request can no longer be shown.";
+    actions.prepend(told);
+    for (const each of all("button, input", actions)) each.disabled = true;
+    open.dataset.head = Infinity;
+  };
+  const typedIn = (field) => field.matches("input, textarea") && field.type !== "hidden" && !/^(checkbox|radio|search)$/.test(field.type) && field.value !== field.defaultValue;
+  const carry = (open, fresh) => {
+    const same = ["request", "revision", "state"].every((name) => open.dataset[name] === fresh.dataset[name]);
+    const read = one(".payload", open), anew = one(".payload:not(#change)", fresh);
+    if (same && read && anew && !read.id) anew.replaceWith(read);
+    for (const each of all("details[open]", open)) {
+      const there = one(`details.${each.classList[0]}`, fresh);
+      if (there) there.open = true;
+    }
+    const words = one("[data-words]:not([hidden])", open), again = one("[data-words]", fresh);
+    const button = words && one(`[data-opens][value="${words.dataset.of}"]`, fresh);
+    if (again && button) opens(button, again);
+    const lost = [];
+    for (const field of all("[name]", open)) {
+      const there = all(`[name="${CSS.escape(field.name)}"]`, fresh).find((each) => each.type === field.type && (!/^(checkbox|radio)$/.test(field.type) || each.value === field.value));
+      if (/^(checkbox|radio)$/.test(field.type)) { if (there && (same || !there.dataset.seen)) there.checked = field.checked; }
+      else if (field.type === "select-one") { if (there) there.value = field.value; }
+      else if (typedIn(field)) { if (there) there.value = field.value; else lost.push(field.value); }
+    }
+    unsent(fresh, lost);
+    const at = document.activeElement;
+    if (!open.contains(at)) return;
+    const key = at.dataset.key ? `[data-key="${at.dataset.key}"]` : at.name ? `[name="${CSS.escape(at.name)}"]` : "";
+    const [from, to] = typedIn(at) ? [at.selectionStart, at.selectionEnd] : [null, null];
+    setTimeout(() => {
+      const there = key ? one(`.request ${key}`) : null;
+      there?.focus({ preventScroll: true });
+      if (there && from !== null) there.setSelectionRange(from, to);
+    });
+  };
+  // A form that is gone leaves what was typed into it to be read and copied.
+  const unsent = (fresh, texts) => {
+    const bar = one("[data-changes]", fresh);
+    if (!bar || !texts.length) return;
+    const told = document.createElement("p");
+    told.append("Not sent: ");
+    for (const text of texts) told.append(Object.assign(document.createElement("q"), { className: "theirs", textContent: text }), " ");
+    bar.append(told);
+  };
+  // Buttons that came or went while a finger was on its way take no press for a moment.
+  const verdicts = (within) => all("[data-actions] button, [data-answered] button", within).map((each) => each.value).join();
   let known = null;
   let source = null;
   const runShown = () => one(".request")?.dataset.run || one("[data-run]")?.dataset.run || "";
@@ -264,8 +355,8 @@
   addEventListener("pagehide", () => source?.close());
   // What the page shows of the log may be older than what was told of it: then it is looked up again.
   const catchUp = () => {
-    const at = one("#outcome");
-    if (at && known && source?.of === runShown() && known.head > +at.dataset.head) htmx.trigger(at, "changed");
+    const open = one(".request");
+    if (open && known && source?.of === runShown() && known.head > +open.dataset.head) renewed();
     if (source && source.of !== runShown()) {
       clearTimeout(listen.timer);
       listen.timer = setTimeout(listen, 250);
@@ -275,9 +366,9 @@
     const count = one("#waiting");
     if (count) count.textContent = told.count ? String(told.count) : "";
     if (one("#inbox")) document.title = document.title.replace(/^(\(\d+\) )?/, told.count ? `(${told.count}) ` : "");
-    const now = new Map(told.rows.map((row) => [row.slice(0, row.indexOf(".")), row]));
+    const now = new Map(told.rows.map((row) => row.split(".")));
     if (list() || one("#inbox")) {
-      for (const row of rows()) row.classList.toggle("done", !now.has(row.dataset.id) && told.count <= 50);
+      rowsAnew(rows().filter((row) => (now.has(row.dataset.id) ? now.get(row.dataset.id) !== row.dataset.stand : told.count <= 50 && !row.classList.contains("done"))));
       const shown = new Set(rows().map((row) => row.dataset.id));
       const fresh = [...now.keys()].filter((id) => !shown.has(id)).length;
       const at = one("#fresh");
@@ -287,25 +378,30 @@
         one("[data-words]", at).textContent = fresh === 1 ? "new request" : "new requests";
       }
     }
-    const open = one(".request");
-    if (open) {
-      const id = open.dataset.request;
-      // A list that is filtered need not show the request that is open beside it: its run says what became of it.
-      const asked = told.open && source?.of === open.dataset.run && new Map(told.open.map((each) => each.split(".")));
-      if (asked && open.dataset.state === "open" && !asked.has(id)) {
-        const clock = one(".clock[data-until]"), late = clock && +clock.dataset.until - +clock.dataset.now <= performance.now() - (clock.begun ?? Infinity);
-        ended(late ? "This request expired. The call does not run." : "This request is no longer pending. See what happened below.");
-      } else if (asked && asked.has(id) && asked.get(id) !== open.dataset.revision) {
-        ended("This request changed while you viewed it. Reload it before you decide.");
-      }
-    }
     known = told;
     catchUp();
+  };
+  // Rows are drawn by the server where they stand: none comes, goes or moves.
+  const placed = (row) => {
+    const old = rows().find((each) => each.dataset.id === row.dataset.id);
+    if (!old) return;
+    for (const name of ["class", "aria-current"]) row.removeAttribute(name);
+    row.className = `row${row.dataset.state === "open" ? "" : " done"}${old.classList.contains("on") ? " on" : ""}`;
+    if (old.hasAttribute("aria-current")) row.setAttribute("aria-current", "true");
+    const focused = document.activeElement === old;
+    old.replaceWith(row);
+    if (focused) row.focus({ preventScroll: true });
+  };
+  const rowsAnew = async (stale) => {
+    const open = one(".request")?.dataset.request, ids = stale.map((row) => row.dataset.id).filter((id) => id !== open);
+    if (!ids.length) return;
+    const answer = await fetch(`${root}/rows?${new URLSearchParams(ids.map((id) => ["row", id]))}`, { headers: { accept: "text/html", "hx-request": "true" } }).catch(() => null);
+    if (answer?.ok) for (const row of all(".row", new DOMParser().parseFromString(await answer.text(), "text/html"))) placed(row);
   };
   const renew = async () => {
     const answer = await fetch(location.pathname.includes("/requests/") ? `${root}/${location.search}` : location.href, { headers: { accept: "text/html" } });
     const made = new DOMParser().parseFromString(await answer.text(), "text/html");
-    const from = one("#rows", made), to = one("#rows") || one(".list .empty");
+    const from = one("#listed", made), to = one("#listed");
     if (!from || !to) return location.reload();
     const id = current()?.dataset.id;
     to.replaceWith(from);
@@ -322,7 +418,7 @@
   const press = (letter, repeated) => {
     if (one("#detail")?.inert) return false;
     const found = one(`:is([data-actions], [data-answered]) [data-key="${letter}"]`);
-    if (!found || found.disabled) return false;
+    if (!found || found.disabled || found.closest("[inert]")) return false;
     if (repeated && found.hasAttribute("data-hold")) return true; // a key that is held down is one press
     if (found.tagName !== "A") found.focus();
     found.click();
@@ -370,25 +466,17 @@
     box.showModal();
   };
 
-  // What was recorded shows in the list in the same moment.
-  const follow = () => {
-    const open = one("#detail .request"), row = open && rows().find((each) => each.dataset.id === open.dataset.request);
-    if (!row) return;
-    row.classList.toggle("done", open.dataset.state !== "open");
-    const left = one(".left", row);
-    if (open.dataset.word) left.textContent = open.dataset.word;
-    else if (!left.dataset.left) left.textContent = one("[data-left]", open) ? `${one("[data-left]", open).textContent} left` : "";
-    if (!open.dataset.votes) return;
-    const more = one(".more", row), votes = one(".votes", more) || more.appendChild(document.createElement("span"));
-    votes.className = "votes";
-    votes.textContent = `${open.dataset.votes} approvals`;
-  };
-  document.addEventListener("htmx:after:swap", () => {
+  const settled = () => {
     hold();
-    follow();
+    const row = one("[data-row]")?.content.querySelector(".row");
+    if (row) placed(document.adoptNode(row));
     ready(document);
     look();
+    tick();
     catchUp();
+  };
+  document.addEventListener("htmx:after:swap", () => {
+    settled();
     const told = one("#detail .told.danger[role=alert]") || one("#detail [data-again]");
     if (told) told.scrollIntoView({ block: "nearest" });
   });

@@ -56,6 +56,7 @@
     const at = near(element);
     if (at) at.textContent = "";
     element.disabled = true;
+    element.dataset.signing = "yes"; // the page is not drawn anew meanwhile
     try {
       await work();
     } catch (error) {
@@ -63,6 +64,7 @@
       else document.dispatchEvent(new CustomEvent("keyturn:told", { detail: saying(error) }));
     } finally {
       element.disabled = false;
+      delete element.dataset.signing;
     }
   };
 
