@@ -33,7 +33,6 @@ from ...presenting.asking import (
     question_of,
     summary_of,
     unrecorded,
-    votes_of,
 )
 from ...presenting.exchange import exchanges_of
 from ...presenting.list_row import row_of
@@ -162,7 +161,8 @@ async def looked(request: HttpRequest, at: DeciderPage, name: str) -> Response:
         return await told(at, name, error) if form.get("back") else failure(at, error)
     if form.get("back"):
         return RedirectResponse(at.url(f"/requests/{name}"), 303)
-    return JSONResponse({"left": 0 if looking is None else looking.left})
+    head = await at.app.journal.head(row.run)
+    return JSONResponse({"left": 0 if looking is None else looking.left, "head": head})
 
 
 _MARKS = ("take", "let_go", "snooze", "wake")
@@ -261,54 +261,60 @@ def _details(verdict: Verdict, form: dict[str, str]) -> Details:
 
 async def detail_of(at: PageContext, row: RequestRow) -> dict[str, Any]:
     """Return all that the page of one request shows."""
-    shown = row.request
     log = await log_in(at.app.journal, row.run)
     overdue = is_overdue(row, at.now)
     who = overdue_standing(row) if overdue else await standing_of(at.app, at.visitor, row)
     trail = trail_of(log.steps, row.call)
     call = log.run.calls.get(row.call)
     until = None if call is None else undo_until(call)
-    payload = await asyncio.to_thread(payload_of, shown)
+    payload = await asyncio.to_thread(payload_of, row.request)
     thread, people = thread_of(log, row.call), still_asked(at.visitor, row, at.now)
     return {
-        "row": row,
-        "shown": shown,
-        "mark": mark_of(row),
-        "question": question_of(row),
+        **_shown_of(at, row),
         "blocks": payload.blocks,
         "payload": payload,
-        "summary": summary_of(shown),
-        "choices": choices_of(shown),
-        "facts": facts_of(row, at.now, at.zone),
-        "votes": votes_of(shown, at.now, at.zone),
         "standing": who,
         "context": context_of(log.steps, row.call),
-        "advice": ADVICE,
         "notified": await at.app.inbox.notified(row),
-        "missed": row.state == "expire" and may_hear(at.visitor.directory, at.visitor.person, shown, at.now),
-        "on_call": on_call_words(at, row),
         "trail": trail,
         "recorded": answered(recorded(row, at.visitor.id, trail, at.now, people, until), thread),
         "people": people,
         "granted": row.by == at.visitor.id and _gave_grant(log, row),
-        "overrules": overrules(shown),
         "overdue": overdue,
-        "deciders": deciders(row),
         "changes": changes_since(trail, at.since, at.visitor.id) if at.since else [],
-        "own_row": row_of(row, at.now),
         "thread": thread,
         "edited": sides_of(log.steps, row.call),
-        "unrecorded": None,
         "starts": sum(mark.kind == "started" for mark in trail),
-        "again": False,
-        "note": "",
+        "head": len(log.steps),
+        "signing": _signing(at) if who.signs else None,
+        **await beside(at, row),
+    }
+
+
+def _shown_of(at: PageContext, row: RequestRow) -> dict[str, Any]:
+    """Return what the row of a request itself says, and what a page begins with."""
+    shown = row.request
+    return {
+        "row": row,
+        "shown": shown,
+        "own_row": row_of(row, at.now),
+        "mark": mark_of(row),
+        "question": question_of(row),
+        "summary": summary_of(shown),
+        "choices": choices_of(shown),
+        "facts": facts_of(row, at.now, at.zone),
+        "advice": ADVICE,
+        "missed": row.state == "expire" and may_hear(at.visitor.directory, at.visitor.person, shown, at.now),
+        "on_call": on_call_words(at, row),
+        "overrules": overrules(shown),
+        "deciders": deciders(row),
         "claimed": shown.claimed_by(at.now),
         "put_off": shown.is_snoozed(at.visitor.id, at.now),
-        "head": len(log.steps),
         "looking": looking_of(row, at.visitor.id, at.now),
-        "signing": _signing(at) if who.signs else None,
         "command": _command(row),
-        **await beside(at, row),
+        "unrecorded": None,
+        "again": False,
+        "note": "",
     }
 
 

@@ -163,6 +163,7 @@
 
   // That somebody looks at a request is said once, after it was on the screen for a moment ---------------------------------
   const looked = new Set();
+  let sending = 0; // how many forms are under way
   const look = () => {
     const open = one(".request[data-state=open]");
     const form = open && one("[name=csrf_token]", open);
@@ -174,10 +175,15 @@
       looked.add(key);
       const body = new URLSearchParams({ csrf_token: form.value });
       for (const name of ["digest", "revision"]) body.set(name, one(`[name=${name}]`, open)?.value || "");
+      sending += 1;
       fetch(`${root}/requests/${open.dataset.request}/looked`, { method: "POST", body, headers: { accept: "application/json" } })
         .then((answer) => (answer.ok ? answer.json() : { left: 0 }))
-        .then((told) => waiting(open, told.left))
-        .catch(() => looked.delete(key));
+        .then((told) => {
+          if (told.head === +open.dataset.head + 1) open.dataset.head = told.head; // the look alone changes nothing here
+          waiting(open, told.left);
+        })
+        .catch(() => looked.delete(key))
+        .finally(() => { sending -= 1; });
     }, 700);
   };
   // Who approves looks at it first, where its terms say so: the server counts, and the button says how long still.
@@ -251,33 +257,37 @@
   // Live ---------------------------------------------------------------------------------------------------------------
   // One moment: a request is drawn anew as a whole by the server, with its row of the list, so that no two parts of the
   // page are of different times. What was typed, opened and read stays; the server says at the buttons what changed.
-  let sending = 0, pressed = false;
+  let pressed = false;
   document.addEventListener("htmx:before:request", () => { sending += 1; });
   document.addEventListener("htmx:finally:request", () => { sending -= 1; });
   for (const [name, is] of [["pointerdown", true], ["pointerup", false], ["pointercancel", false]])
     addEventListener(name, () => { pressed = is; }, true);
+  // A finger on a button, a form that is under way, and a signature that is being made are waited for.
+  const quiet = async () => {
+    while (pressed || sending || one("[data-signing]")) await new Promise((done) => setTimeout(done, 100));
+  };
   const renewed = async () => {
     const open = one(".request");
     if (!open || open.renewing) return;
     open.renewing = true;
     const answer = await fetch(`${root}${open.dataset.from}?since=${open.dataset.since}`, { headers: { accept: "text/html", "hx-request": "true" } }).catch(() => null);
     const made = answer && new DOMParser().parseFromString(await answer.text(), "text/html");
-    // A finger on a button, a form that is under way, and a signature that is being made are waited for.
-    while (pressed || sending || one("[data-signing]")) await new Promise((done) => setTimeout(done, 100));
+    await quiet();
     open.renewing = false;
     if (!made || one(".request") !== open) return;
     const fresh = one(".request", made);
     if (!fresh) return closed(open, one(".empty p", made)?.textContent);
-    carry(open, fresh);
+    const focused = carry(open, fresh);
     const moved = verdicts(open) !== verdicts(fresh) && all(".keys, .answer, .doubts", fresh);
     for (const each of moved || []) {
       each.inert = true;
       setTimeout(() => (each.inert = false), 500);
     }
-    open.replaceWith(fresh);
-    htmx.process(fresh);
+    const now = placedIn(open, fresh);
+    focused();
+    htmx.process(now);
     settled();
-    for (const fields of all(".fields[hx-post]", fresh)) htmx.trigger(fields, "change"); // what they come to is drawn anew
+    for (const fields of all(".fields[hx-post]", now)) htmx.trigger(fields, "change"); // what they come to is drawn anew
   };
   // What cannot be shown any more says so where the buttons are; what was typed stays to be read.
   const closed = (open, why) => {
@@ -293,10 +303,23 @@
     open.dataset.head = Infinity;
   };
   const typedIn = (field) => field.matches("input, textarea") && field.type !== "hidden" && !/^(checkbox|radio|search)$/.test(field.type) && field.value !== field.defaultValue;
+  const same = (open, fresh) => ["request", "revision", "state"].every((name) => open.dataset[name] === fresh.dataset[name]);
+  // What would run is the same as long as it is asked in the same words: it stays, with what was opened and selected of it.
+  const placedIn = (open, fresh) => {
+    const read = one(":scope > .payload", open), anew = one(":scope > .payload", fresh);
+    if (!read || !anew || !same(open, fresh)) {
+      open.replaceWith(fresh);
+      return fresh;
+    }
+    const parts = [...fresh.childNodes], at = parts.indexOf(anew);
+    for (const each of [...open.childNodes]) if (each !== read) each.remove();
+    read.before(...parts.slice(0, at));
+    read.after(...parts.slice(at + 1));
+    for (const each of fresh.attributes) open.setAttribute(each.name, each.value);
+    return open;
+  };
+  // Carry over what was typed, ticked and opened, and return what gives the focus back.
   const carry = (open, fresh) => {
-    const same = ["request", "revision", "state"].every((name) => open.dataset[name] === fresh.dataset[name]);
-    const read = one(".payload", open), anew = one(".payload:not(#change)", fresh);
-    if (same && read && anew && !read.id) anew.replaceWith(read);
     for (const each of all("details[open]", open)) {
       const there = one(`details.${each.classList[0]}`, fresh);
       if (there) there.open = true;
@@ -307,20 +330,20 @@
     const lost = [];
     for (const field of all("[name]", open)) {
       const there = all(`[name="${CSS.escape(field.name)}"]`, fresh).find((each) => each.type === field.type && (!/^(checkbox|radio)$/.test(field.type) || each.value === field.value));
-      if (/^(checkbox|radio)$/.test(field.type)) { if (there && (same || !there.dataset.seen)) there.checked = field.checked; }
+      if (/^(checkbox|radio)$/.test(field.type)) { if (there && (same(open, fresh) || there.dataset.seen === undefined)) there.checked = field.checked; }
       else if (field.type === "select-one") { if (there) there.value = field.value; }
       else if (typedIn(field)) { if (there) there.value = field.value; else lost.push(field.value); }
     }
     unsent(fresh, lost);
     const at = document.activeElement;
-    if (!open.contains(at)) return;
+    if (!open.contains(at)) return () => {};
     const key = at.dataset.key ? `[data-key="${at.dataset.key}"]` : at.name ? `[name="${CSS.escape(at.name)}"]` : "";
     const [from, to] = typedIn(at) ? [at.selectionStart, at.selectionEnd] : [null, null];
-    setTimeout(() => {
+    return () => {
       const there = key ? one(`.request ${key}`) : null;
       there?.focus({ preventScroll: true });
       if (there && from !== null) there.setSelectionRange(from, to);
-    });
+    };
   };
   // A form that is gone leaves what was typed into it to be read and copied.
   const unsent = (fresh, texts) => {
@@ -354,9 +377,9 @@
   };
   addEventListener("pagehide", () => source?.close());
   // What the page shows of the log may be older than what was told of it: then it is looked up again.
+  const behind = () => one(".request") && known && source?.of === runShown() && known.head > +one(".request").dataset.head;
   const catchUp = () => {
-    const open = one(".request");
-    if (open && known && source?.of === runShown() && known.head > +open.dataset.head) renewed();
+    if (behind()) quiet().then(() => behind() && renewed());
     if (source && source.of !== runShown()) {
       clearTimeout(listen.timer);
       listen.timer = setTimeout(listen, 250);
