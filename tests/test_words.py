@@ -197,7 +197,7 @@ def test_a_riddle_is_found_out() -> None:
 # The pages on which requests are listed and decided, and what must not come back to them.
 PAGES_OF_REQUESTS = (
     *("inbox", "request_alone", "edit", "grant", "grants", "alike", "alike_done", "run", "runs", "refused"),
-    *("_request", "_actions", "_answer", "_answered", "_outcome", "_outcome_inner", "_row", "_thread", "_doubt"),
+    *("_request", "_actions", "_answer", "_answered", "_changes", "_outcome_inner", "_row", "_thread", "_doubt"),
     *("_change", "_covers", "_signing", "_looking", "_seen"),
 )
 OF_PAGES = re.compile(
