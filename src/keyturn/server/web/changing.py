@@ -76,13 +76,17 @@ async def edit(at: DeciderPage, name: str) -> Response:
         values = {"fields": fields_of(shown), "change": ChangedCall(None, [], [])}
         return await drawn(at, "edit.html", **values, **await detail_of(at, row))
     except NotPending:
-        return closed(at, name)
+        return await closed(at, name)
     except KeyturnError as error:
         return failure(at, error)
 
 
-def closed(at: PageContext, name: str) -> Response:
+async def closed(at: PageContext, name: str) -> Response:
     """Lead from a form of a request that was decided meanwhile to what became of it."""
+    try:
+        await at.visibility.request(name, shows=True)
+    except KeyturnError as error:
+        return failure(at, error)
     return RedirectResponse(at.url(f"/requests/{name}{f'?since={at.since}' if at.since else ''}"), 303)
 
 

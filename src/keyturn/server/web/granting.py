@@ -138,7 +138,7 @@ async def grant(at: DeciderPage, name: str) -> Response:
         values = {"proposed": proposed, "own": own, "scopes": past.scopes, "scope": scope, "covers": covers}
         return await drawn(at, "grant.html", **values, **await detail_of(at, row))
     except NotPending:
-        return closed(at, name)
+        return await closed(at, name)
     except KeyturnError as error:
         return failure(at, error)
 
