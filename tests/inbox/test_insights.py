@@ -74,8 +74,8 @@ async def test_rates_are_of_what_they_say() -> None:
     told += [said("vote approve", person="bob")] * 2 + [said("look", 2_500, person="bob")] * 2
     report = await (await counted(*told)).report()
     total, bob = report.total, one(report.people, "bob")
-    assert (total.decided, total.ended) == (10, 20)
-    assert (total.approval_rate, total.edit_rate, total.rejection_rate) == (0.8, 0.2, 0.2)
+    assert (total.decided, total.ended) == (12, 20), "as the sum of the approvers"
+    assert (total.approval_rate, total.edit_rate, total.rejection_rate) == (0.8333, 0.1667, 0.1667)
     assert (total.expiry_rate, total.escalation_rate) == (0.2, 0.1)
     assert (bob.decided, bob.approval_rate, bob.rejection_rate) == (4, 0.5, 0.5), "a vote is a decision of its person"
     assert (total.first_look.count, total.first_look.median_s) == (2, 2.5)

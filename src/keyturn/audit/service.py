@@ -20,6 +20,7 @@ import msgspec
 
 from ..core.codec import Log
 from ..core.errors import LogDamaged, RunMissing, StateRejected, UserError
+from ..directory.finding import find
 from ..directory.login import By, names
 from ..directory.people import People
 from ..directory.read_lines import READS, Read
@@ -79,7 +80,8 @@ class Audit:
         self._store = opened_journal(store) if isinstance(store, str) else store
         self._key = None if key is None else Path(key)
         self._trusted_keys = names(trusted_keys, "trusted_keys")
-        self._reads = Reads(self._store, People(self._store))
+        self._people = People(self._store)
+        self._reads = Reads(self._store, self._people)
 
     async def checkpoint(self, out: str | Path, *, heads: Files = ()) -> SignedFile:
         """Sign how far every run has come, into a file to be kept elsewhere.
@@ -121,12 +123,13 @@ class Audit:
 
         With `newest`, the newest run and its last lines first.
 
+        `person` is the id of a user in any case, or a display name that one user has.
         `text` is looked for in everything that an entry says. Secrets are redacted before. `by` says who reads it,
         which is put on record where the directory says so.
         """
         if by is not None:
             await self._reads.note(by, "search", what=_words(terms))
-        return await search(self._store, SearchTerms(**terms), after, limit, newest=newest)
+        return await search(self._store, await self._wanted(terms), after, limit, newest=newest)
 
     async def search_page(
         self,
@@ -146,7 +149,7 @@ class Audit:
         if by is not None:
             await self._reads.note(by, "search", what=_words(terms))
         more: Any = {"newest": newest, "seconds": seconds, "looks": looks}
-        return await search_page(self._store, SearchTerms(**terms), after, limit, **more)
+        return await search_page(self._store, await self._wanted(terms), after, limit, **more)
 
     async def latest(
         self,
@@ -165,7 +168,8 @@ class Audit:
         """
         if by is not None:
             await self._reads.note(by, "search", what=_words(terms))
-        return await search_by_time(self._store, SearchTerms(**terms), after, limit, seconds=seconds, looks=looks)
+        wanted = await self._wanted(terms)
+        return await search_by_time(self._store, wanted, after, limit, seconds=seconds, looks=looks)
 
     async def reads(self, *, person: str | None = None, request: str | None = None) -> list[Read]:
         """Return who read the arguments of calls, the oldest first: what is on record of it."""
@@ -206,7 +210,7 @@ class Audit:
         if secrets or by is not None:
             await self._reads.note(by, "secrets" if secrets else "export", what=_words(terms), always=secrets)
         if format == "csv":
-            return await self._table(Path(out), SearchTerms(**terms).checked(), zone)
+            return await self._table(Path(out), (await self._wanted(terms)).checked(), zone)
         if format == "agentack":
             if set(given) - {"run"}:
                 raise UserError("a trace is of a whole run: choose by run= alone")
@@ -216,6 +220,15 @@ class Audit:
             return await FileWriter(self._store, self._signer(), stream, "export", secret=secrets).write(follows)
 
     # ---------------------------------------------------------------------------------------------------------------
+
+    async def _wanted(self, terms: Terms) -> SearchTerms:
+        """Return what is searched for: a person by id in any case or by display name, who may have left."""
+        wanted = SearchTerms(**terms).checked()
+        if wanted.person is None:
+            return wanted
+        known = (await self._people.directory()).people
+        found = wanted.person if wanted.person in known else find(known.values(), wanted.person)
+        return wanted._replace(person=found)
 
     def _signer(self) -> Signer:
         return Signer.of(key_file(self._key), clock_ms())

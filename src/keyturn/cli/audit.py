@@ -304,6 +304,9 @@ def _row(entry: AuditEntry) -> str:
         "agent": entry.agent,
         "arguments": entry.arguments,
         "edited": entry.edited,
+        "answer": entry.answer,
+        "granted": entry.granted,
+        "message": entry.message,
         "note": entry.note,
     }
     words += [f"{name} {quote(value)}" for name, value in told.items() if value]

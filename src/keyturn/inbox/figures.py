@@ -39,8 +39,9 @@ class Times(msgspec.Struct, frozen=True):
 class Figures(msgspec.Struct, frozen=True):
     """Tells how requests ended of one tool, one person, one kind, or of all.
 
-    `decided` are those that people decided, of a person their votes too; `ended` are also those whose time ran out,
-    that asked anew or were settled without a person. The rates of verdicts are of `decided`, those of time of `ended`;
+    `decided` counts decisions of approvers, and so each vote: two on a request that requires two approvals. `ended`
+    counts requests that closed: decided, expired, asked again, or settled without a person. The rates of verdicts are
+    of `decided`, those of time of `ended`;
     None where there is nothing to divide by. `words` counts everything by its word. `read` counts what people let run,
     and `hurried` those of it that were surely let run before the floor of their risk. `reviewed` counts what others
     said of calls that had been let run, and `disagreement_rate` is the share of it that was "wrong". `drills` counts
@@ -84,7 +85,7 @@ class InsightsReport(msgspec.Struct, frozen=True):
 
     @property
     def decided(self) -> int:
-        """Return how many requests people decided."""
+        """Return how many decisions approvers made, votes included."""
         return self.total.decided
 
 

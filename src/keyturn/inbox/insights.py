@@ -64,9 +64,9 @@ class Insights(Sealed):
             until=_day(today),
             counted_from=await self._begun(),
             floors={risk: floor / 1_000 for risk, floor in floors.items()},
-            total=_figures("", told, floors, own=False),
+            total=_figures("", told, floors),
             tools=_by(told, lambda each: each.tool, floors),
-            people=_by([each for each in told if each.person], lambda each: each.person, floors, own=True),
+            people=_by([each for each in told if each.person], lambda each: each.person, floors),
             kinds=_by(told, lambda each: each.kind, floors),
         )
 
@@ -81,7 +81,7 @@ class Insights(Sealed):
             if each.what != COUNTED_FROM and each.day in parts:
                 parts[each.day].append(each)
         floors = {risk: round(floor * 1_000) for risk, floor in report.floors.items()}
-        return [_figures(_day(day), part, floors, own=False) for day, part in parts.items()]
+        return [_figures(_day(day), part, floors) for day, part in parts.items()]
 
     async def suggestions(self, *, tool: str | None = None, newest: int = 2_000) -> list[Suggestion]:
         """Return rules that would have let run what people approved unchanged, and nothing else that they decided.
@@ -118,27 +118,25 @@ def floors_of(setting: Any) -> dict[str, int]:
         ) from None
 
 
-def _by(
-    tallies: Iterable[Tally], name: Callable[[Tally], str], floors: Mapping[str, int], *, own: bool = False
-) -> list[Figures]:
+def _by(tallies: Iterable[Tally], name: Callable[[Tally], str], floors: Mapping[str, int]) -> list[Figures]:
     """Return the figures of each name, those with most decisions first."""
     parts: dict[str, list[Tally]] = {}
     for each in tallies:
         parts.setdefault(name(each), []).append(each)
-    made = [_figures(part, parts[part], floors, own=own) for part in parts]
+    made = [_figures(part, parts[part], floors) for part in parts]
     return sorted(made, key=lambda each: (-each.decided, each.name))
 
 
-def _figures(name: str, tallies: list[Tally], floors: Mapping[str, int], *, own: bool) -> Figures:
-    """Return the figures of tallies; `own` counts votes as decisions, as they are those of a person."""
+def _figures(name: str, tallies: list[Tally], floors: Mapping[str, int]) -> Figures:
+    """Return the figures of tallies: a vote is a decision of its approver, as the one that settles a request is."""
     words: dict[str, int] = {}
     for each in tallies:
         words[each.what] = words.get(each.what, 0) + each.count
 
     def count(*what: str) -> int:
-        return sum(words.get(word, 0) + (words.get(_VOTE + word, 0) if own else 0) for word in what)
+        return sum(words.get(word, 0) + words.get(_VOTE + word, 0) for word in what)
 
-    decides = [each for each in tallies if each.what.removeprefix(_VOTE if own else "") in _DECIDED]
+    decides = [each for each in tallies if each.what.removeprefix(_VOTE) in _DECIDED]
     decided = sum(each.count for each in decides)
     ended = sum(number for word, number in words.items() if word not in _BESIDE and not word.startswith(_VOTE))
     read = [each for each in tallies if each.what == "read"]

@@ -19,7 +19,7 @@ from ..core.policy import CallView, Verdict
 from ..core.predicates.predicate import compared_secret, without_secrets
 from ..core.preview import redact
 from ..core.quota import LIMIT
-from ..core.records import path_of_caller
+from ..core.records import BY_GRANT, path_of_caller
 from ..core.run import Call, Run, new_run
 from ..engine.run.log_cache import log_in
 from ..journal.base import Store
@@ -95,7 +95,9 @@ def _screened(run: Run, event: ev.AnyEvent, policy: Policy | None) -> Iterator[R
     if not isinstance(event, ev.CallScreened) or call is None or call.state != "proposed" or call.voided:
         return
     if policy is not None:
-        yield _judged(run, call, event.action, policy, event.by)
+        # What a grant allowed, the policy required a decision for, and the grant would be one again.
+        was: Said = "ask" if event.by.startswith(BY_GRANT) else event.action
+        yield _judged(run, call, was, policy, event.by)
     elif event.shadow is not None:
         yield _told(run, call, event.action, event.shadow.action, event.shadow.reason)
 

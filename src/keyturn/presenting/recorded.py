@@ -40,7 +40,7 @@ _NEXT = {
     "reject": "The call does not run. The agent is told that it was rejected, with your message if you wrote one.",
     "asked_back": "The call does not run. The agent reads your question, and can request approval again.",
     "answer": "The tool does not run. The agent reads your answer as the result.",
-    "ran": "The agent reads what you said as the result. Nothing runs again.",
+    "ran": "The agent is told that it ran, without a result. Nothing runs again.",
     "did_not_run": "The agent is told that the call did not run. Nothing runs again.",
     "expire": "The call does not run. The agent is told that it expired.",
     "right": "The review is on record.",
@@ -90,6 +90,8 @@ def recorded(
         heading = f"{row.by} decided it: {STATES.get(row.state, row.state)}."
     if row.kind == "external" and row.state == "answer":
         return Recorded("You answered.", "The agent continues with your answer.")
+    if row.state == "ran" and any(mark.kind == "decided" and mark.given for mark in trail):
+        return Recorded(heading, "The agent reads the result that you gave. Nothing runs again.")
     if row.state not in _RUNS:
         return Recorded(heading, _NEXT.get(row.state, ""))
     left = 0 if until is None else max(until - now, 0) // 100 * 100

@@ -15,12 +15,17 @@ from ..render.verdicts import STATES, asks_more, rechecked, verdict_of
 from .call_history import CallHistory
 
 _TEXT = 4_000
+#: The kind of a policy's check of a decision that changed nothing: the log of a run has it.
+UPHELD = "upheld"
 #: The kinds of marks that change nothing of what people decide.
-_RUNS = ("started", "ended", "failed", "viewed", "edit", "screened")
+_RUNS = ("started", "ended", "failed", "viewed", "edit", "screened", UPHELD)
 
 
 class TrailMark(NamedTuple):
-    """Holds one thing that happened to a call: the log's line, when, what, by whom, and what was said."""
+    """Holds one thing that happened to a call: the log's line, when, what, by whom, and what was said.
+
+    `given` is the result that a person gave: their answer, or what a call in doubt came to.
+    """
 
     line: int
     at: int
@@ -28,6 +33,7 @@ class TrailMark(NamedTuple):
     by: str = ""
     text: Escaped | None = None
     kind: str = ""
+    given: Escaped | None = None
 
 
 def trail_of(steps: Iterable[ev.Step], call: str) -> list[TrailMark]:
@@ -84,7 +90,8 @@ def _decided(at: _At, event: ev.CallDecided) -> TrailMark:
     said = event.decision
     word = STATES[verdict_of(said)] + (", alone in an emergency" if said.broke_glass else "")
     signed = ", signed" if said.proof is not None else ""
-    return at.mark(word + signed, said.by, said.note or said.message, "decided")
+    made = at.mark(word + signed, said.by, said.note or said.message, "decided")
+    return made if said.output is None else made._replace(given=_clipped(_text_of(said.output)))
 
 
 def _voted(at: _At, event: ev.VoteCast) -> TrailMark:
@@ -122,8 +129,9 @@ def _drilled(at: _At, event: ev.DrillEnded) -> TrailMark:
 def _screened(at: _At, event: ev.CallScreened) -> TrailMark:
     kind = "denied" if event.action == "deny" else "screened"
     if at.history.is_recheck(event):
-        word = STATES[rechecked(event.action, met=not asks_more(at.step, event.call))]
-        return at.mark(f"policy checked again: {word}", text=event.reason, kind=kind)
+        came = rechecked(event.action, met=not asks_more(at.step, event.call))
+        kind = UPHELD if came == "upheld" else kind
+        return at.mark(f"policy checked again: {STATES[came]}", text=event.reason, kind=kind)
     return at.mark(STATES[event.action], kind=kind)
 
 
@@ -134,10 +142,12 @@ def _marked(at: _At, event: CallMarked) -> TrailMark:
 
 
 def _finished(at: _At, event: ev.CallFinished) -> TrailMark:
-    output: Any = event.item.get("output")
-    text = output if isinstance(output, str) else json.dumps(output, ensure_ascii=False, default=str)
     word = "failed" if event.failed else "ended"
-    return at.mark(word, text=text, kind=word)
+    return at.mark(word, text=_text_of(event.item.get("output")), kind=word)
+
+
+def _text_of(output: object) -> str:
+    return output if isinstance(output, str) else json.dumps(output, ensure_ascii=False, default=str)
 
 
 def _lost(at: _At, event: ev.CallLost) -> TrailMark:

@@ -51,10 +51,12 @@ def rows(before: str, after: str) -> Iterator[DiffRow]:
 
 
 def _ended(run: list[DiffRow]) -> Iterator[DiffRow]:
+    lacks = [sign for sign, line in run if not line.endswith("\n")]
     for sign, line in run:
         yield DiffRow(sign, line.removesuffix("\n"))
-        if not line.endswith("\n"):
-            yield DiffRow("\\", " no newline at the end of the text")
+        if line.endswith("\n") or (sign == "-" and "+" in lacks):  # of both, it is said once
+            continue
+        yield DiffRow("\\", f" no newline at the end of {'either' if '-' in lacks else 'the'} text")
 
 
 def script(before: str, after: str) -> Iterator[DiffRow]:

@@ -14,6 +14,7 @@ from .escape import Escaped, escape
 from .plural import plural
 
 _MARK = re.compile(r" \\\[([^\]]*)\] ")
+_BREAK = " \\n "
 _LEAST = 34  # columns of a value that is shortened: below that its ends say nothing
 _MOST = 12  # arguments that a row names with their values
 LONG = 120  # characters beyond which a value does not fit the line that is typed
@@ -49,12 +50,21 @@ def parts(row: Escaped) -> list[Escaped]:
     return [Escaped(part) for part in _MARK.split(row)]
 
 
+def lines_in(part: str) -> list[Escaped]:
+    r"""Return the lines of a piece of a row, for a face that can draw where one ends; an escaped backslash ends none.
+
+    >>> lines_in(ends_of("a\nb", 34)), lines_in(ends_of(r"a \n b", 34))
+    (['a', 'b'], ['a \\\\n b'])
+    """
+    return [Escaped(line) for line in part.split(_BREAK)]
+
+
 def _mark(count: int) -> str:
     return f" \\[{plural(count, 'character')}] "
 
 
 def _row(text: str) -> str:
-    return " \\n ".join(escape(line, keep="") for line in text.split("\n"))
+    return _BREAK.join(escape(line, keep="") for line in text.split("\n"))
 
 
 def _most(room: int, shown: Callable[[int], str]) -> int:
@@ -76,7 +86,7 @@ def arguments_row(given: object, room: int) -> Escaped:
         return ends_of(json.dumps(given, ensure_ascii=False), room)
     given = cast("dict[str, Any]", given)
     named = list(islice(given.items(), _MOST))
-    values = [(shown_name(name), json.dumps(value, ensure_ascii=False)) for name, value in named]
+    values = [(shown_name(name), _value(value)) for name, value in named]
     for count in range(len(values), 0, -1):
         for rest in _rests([name for name, _ in values[count:]], len(given) - count, room // 3):
             fixed = len(rest) + sum(len(name) + len(": , ") for name, _ in values[:count]) - len(", ")
@@ -84,6 +94,14 @@ def arguments_row(given: object, room: int) -> Escaped:
             if share is not None:
                 return Escaped(", ".join(f"{name}: {ends_of(value, share)}" for name, value in values[:count]) + rest)
     return Escaped(f"[{plural(len(given), 'argument')}]" if given else "")
+
+
+def _value(value: object) -> str:
+    """Return a value as JSON, but for the line breaks of a text: they are drawn as those of any text."""
+    if not isinstance(value, str):
+        return json.dumps(value, ensure_ascii=False)
+    lines = (json.dumps(line, ensure_ascii=False)[1:-1] for line in value.split("\n"))
+    return '"' + "\n".join(lines) + '"'
 
 
 def _rests(names: list[str], count: int, room: int) -> Iterator[str]:

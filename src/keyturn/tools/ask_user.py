@@ -74,6 +74,15 @@ def ask_user(name: str = "ask_user", description: str = _DESCRIPTION, *, answer_
     )
 
 
+def is_question(tool: object) -> bool:
+    """Return whether each call of a tool is a question to a person.
+
+    >>> is_question(ask_user()), is_question(ask_user(answer_type=int)), is_question(object())
+    (True, True, False)
+    """
+    return getattr(tool, "_preview", None) is _shown
+
+
 def _asked(resumed: Any, asked: dict[str, Any], adapter: TypeAdapter[Any] | None) -> Any:
     """Return the answer, that there will be none, or the question (again) as `NeedsInput`."""
     if resumed is None:

@@ -14,7 +14,8 @@ from tests.server.web.test_moment_of_decision import staffed, words
 from tests.server.web.visiting import Visiting
 
 ROW = (
-    "$ set -eu \\n git fetch origin \\n git push --force origin main \\n kubectl rollout restart deploy/api -n staging"
+    "$ set -eu ↵ line break git fetch origin ↵ line break git push --force origin main ↵ line break "
+    "kubectl rollout restart deploy/api -n staging"
 )
 
 
@@ -168,5 +169,5 @@ async def test_a_row_of_a_change_shows_the_lines_that_go_and_come() -> None:
     app, tokens, _asked = await staffed("config")
     async with app:
         page = words(await Visiting(app, tokens["ada"]).see("/"))
-        assert "/etc/api/app.toml \\n -port = 8080 \\n -w" in page
-        assert '-level = "info" \\n +level = "debug"' in page
+        assert "/etc/api/app.toml ↵ line break -port = 8080 ↵ line break -w" in page
+        assert '-level = "info" ↵ line break +level = "debug"' in page

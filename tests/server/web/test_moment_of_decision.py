@@ -227,3 +227,43 @@ async def test_a_call_in_doubt_has_three_equal_buttons_and_running_it_again_is_a
         await ada.decide(asked["desk"], "retry", again="1", note="the bank says no")
         assert (await app.result(run, 20)).final_output == "ok"
         assert starts == [5, 5]
+
+
+async def test_an_answer_and_a_result_stand_on_the_page_of_their_request() -> None:
+    app, tokens, asked = await staffed("asker")
+    async with app:
+        ada, page = Visiting(app, tokens["ada"]), f"/requests/{asked['asker']}"
+        await ada.decide(asked["asker"], "answer", output="Hamburg")
+        assert "The answer, given by ada Hamburg" in words(await ada.see(page))
+        row = words(await ada.see("/audit?verdict=answer"))
+        assert "answer: Hamburg" in row
+
+
+async def test_a_rejection_asks_for_one_reason_and_a_grant_says_that_its_call_starts_at_once() -> None:
+    app, tokens, asked = await staffed("ops", "notices")
+    async with app:
+        ada = Visiting(app, tokens["ada"])
+        form = (await ada.see(f"/requests/{asked['ops']}")).text
+        assert 'data-label="Reason, for the model and the audit log" data-needed' in form
+        assert 'class="field reason fallback"' in form  # without a script it is the only one
+        grant = await ada.see(f"/requests/{asked['notices']}/grant")
+        assert "This call starts at once and cannot be undone." in words(grant)
+        given = {**await ada.fields(f"/requests/{asked['notices']}/grant"), "limit": "uses", "uses": "3", "which": "0"}
+        await ada.send(f"/requests/{asked['notices']}/grant", {**given, "scope": "run"})
+        await ada.decide(asked["ops"], "reject", note="too old", message="Keep them.")
+        created, rejected = [words(await ada.see(f"/audit?verdict={each}")) for each in ("grant", "reject")]
+        assert re.search(r"grant created ada .* covers arguments where .* for 3 calls", created)
+        assert "to the agent: Keep them." in rejected
+        assert "grant created" not in rejected.split("newest first")[1]
+
+
+async def test_runs_are_found_by_the_first_characters_of_their_ids_in_one_word_for_each_status() -> None:
+    app, tokens, asked = await staffed("asker", "notices")
+    async with app:
+        ada, run = Visiting(app, tokens["ada"]), (await app.inbox.get(asked["asker"])).run
+        found = await ada.see(f"/runs?run={run[:8]}")
+        assert re.findall(r'href="/runs/(\w+)"><span', found.text) == [run]
+        assert '<option value="waiting">pending approval</option>' in found.text
+        assert "No run matches." in words(await ada.see("/runs?run=zzzz"))
+        agents = words(await ada.see("/agents"))
+        assert "requires an answer every call is a question that an approver answers any user may answer" in agents

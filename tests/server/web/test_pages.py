@@ -255,7 +255,7 @@ async def test_the_record_is_searched_verified_and_taken_along(office: Office) -
     first = (await visit.see("/audit")).text
     assert "after=" in first
     assert "requires approval" not in re.sub("<select.*?</select>", "", first, flags=re.S)
-    assert "screened: <b>requires approval" in (await visit.see("/audit?view=lines")).text
+    assert "<b>policy: requires approval" in (await visit.see("/audit?view=lines")).text
     for query in ("verdict=what", "since=yesterday", "after=x.y", "view=lines&after=x"):
         assert (await visit.see(f"/audit?{query}")).status_code == 422, query
     verified = await posted(visit, "/audit", "/audit/verify")

@@ -64,6 +64,8 @@ def _decision(book: CallBook, made: ev.Decision, what: What) -> dict[str, Any]:
     call = book.calls.get(made.call)
     if made.args is not None and call is not None:
         told["edited"] = canonical(book.arguments(call, made.args))
+    if made.output is not None:
+        told["answer"] = made.output if isinstance(made.output, str) else canonical(made.output)
     if made.proof is not None:
         told["proof"] = f"{made.proof.scheme}:{made.proof.key}"
     return told
@@ -79,8 +81,15 @@ def _grant(book: CallBook, event: ev.GrantGiven | ev.GrantRevoked) -> dict[str, 
         told["agent"] = terms.agent
         told["tool"] = book.tools.get(terms.tool, terms.tool)
         told["note"] = f"grant {terms.id}"
+        told["granted"] = _granted(terms)
         told["verdict"] = terms.verdict if given else "revoke"
     return told
+
+
+def _granted(terms: ev.GrantTerms) -> str:
+    """Return the limits of a grant as JSON: which arguments, until when, for how many calls."""
+    limits = {"where": terms.where, "expires_at": terms.expires_at, "uses": terms.uses}
+    return canonical({name: value for name, value in limits.items() if value is not None})
 
 
 def _person(who: Any) -> dict[str, Any]:

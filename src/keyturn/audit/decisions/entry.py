@@ -20,7 +20,9 @@ class AuditEntry(Encodable, frozen=True, omit_defaults=True):
 
     `what` says what it is: a "decision" that settled a request, a "vote" that did not yet, the "withdrawal" of either,
     a "verdict" of a tool or a policy, the policy's "recheck" of a decision ("upheld", "more", "deny"), a "review" of a
-    call that had been let run, the end of a "drill", a "grant" and its "revocation", a "cancellation" of the run.
+    call that had been let run, the end of a "drill", a "grant" and its "revocation", a "cancellation" of the run. Of an
+    answer, and of a call that is resolved as ran, `answer` is what was given as its result; of a grant `granted` says
+    for which arguments, until when and for how many calls. `message` is a question to the agent, or words for it.
     "damage" says that the log cannot be read from there on. `digest` names the bytes that were decided on, `arguments`
     shows them as they were proposed and `edited` what a person made of them, both with secrets redacted. `key` names
     the place of the entry, for the next page.
@@ -50,6 +52,8 @@ class AuditEntry(Encodable, frozen=True, omit_defaults=True):
     note: str = ""
     message: str = ""
     proof: str = ""
+    answer: str = ""
+    granted: str = ""
 
 
 def damage(run: str, started_at: int, line: int, at: int, why: str) -> AuditEntry:

@@ -32,6 +32,7 @@ _DIGITS = 18  # of a number of a key: no store compares more
 _VERDICTS = (
     *("approve", "edit", "reject", "answer", "ran", "did_not_run", "retry", "expire", "drill_passed", "drill_failed"),
     *("asked_back", "right", "wrong", "allow", "ask", "deny", "upheld", "more", "revoke", "cancel", "damaged"),
+    *("grant", "withdraw", "undo"),
 )
 
 
@@ -63,8 +64,9 @@ class EntryPlace(NamedTuple):
 class SearchTerms(NamedTuple):
     """Says what is searched for: all that is given must fit.
 
-    With `decisions`, only what people decided, and calls that were allowed without a decision: not what a call passed
-    before.
+    `verdict` is a verdict, or "grant" for a grant that was created: the approval that it came with is an entry of its
+    own. With `decisions`, only what people decided, and calls that were allowed without a decision: not what a call
+    passed before.
 
     >>> SearchTerms(verdict="approve").verdict
     'approve'
@@ -111,7 +113,7 @@ class SearchTerms(NamedTuple):
             (self.person, entry.by),
             (self.tool, entry.tool),
             (self.agent, entry.agent),
-            (self.verdict, entry.verdict),
+            (self.verdict, "grant" if entry.what == "grant" else entry.verdict),
         )
         if any(asked is not None and asked != has for asked, has in pairs) or (self.decisions and not decides(entry)):
             return False

@@ -70,7 +70,7 @@ async def search_audit(
 
 
 def _size(entry: AuditEntry) -> int:
-    return len(entry.arguments) + len(entry.edited) + len(entry.message)
+    return sum(map(len, (entry.arguments, entry.edited, entry.message, entry.answer, entry.granted)))
 
 
 @routes.add("GET", "/audit/reads", scope="read", gives=ReadsPage, errors=(503,))

@@ -16,6 +16,7 @@ from ...policies.rule import Rule
 from ...policies.rules import Policy
 from ...policies.tool_names import is_named
 from ...render.escape import quote
+from ...tools.ask_user import is_question
 from .form import AdminPage
 from .pages import page
 from .shown import VisibleHtml, ready
@@ -100,6 +101,8 @@ def _asks(tool: object, gate: object) -> tuple[str, str]:
         return "ask", f"where {named}() says so" if named != "<lambda>" else "where a function of the program says so"
     if gate:
         return "ask", "every call"
+    if is_question(tool):
+        return "asks", "every call is a question that an approver answers"
     return "allow", "its own setting requires no approval"
 
 

@@ -23,6 +23,7 @@ from ...audit.evidence.report import VerifyReport
 from ...audit.service import Format, Terms
 from ...core.encodable import in_milliseconds
 from ...core.errors import KeyturnError, UserError
+from ...presenting.audit_words import GrantLimits, limits_of, recorded_words
 from ...presenting.list_row import LINE
 from ...render.escape import Escaped
 from ...render.one_row import arguments_row, ends_of
@@ -37,27 +38,33 @@ router = APIRouter(include_in_schema=False)
 
 SHOWN = 25
 FAULTS = 50
+#: What is chosen by, in the words of the table: what people do, then what only the view of all lines has.
 VERDICTS = (
-    *("approve", "edit", "reject", "answer", "ran", "did_not_run", "retry", "expire", "drill_passed", "drill_failed"),
-    *("allow", "ask", "deny", "revoke", "cancel", "damaged"),
+    *("approve", "edit", "reject", "answer", "asked_back", "ran", "did_not_run", "retry", "expire", "allow", "grant"),
+    *("revoke", "withdraw", "undo", "right", "wrong", "drill_passed", "drill_failed", "cancel", "damaged"),
 )
+LINE_VERDICTS = ("ask", "deny", "upheld", "more")
 #: The view of all lines, where the other one shows decisions.
 LINES = "lines"
 #: Where the filters that somebody saved are kept among their settings, and how many they may be.
 SAVED = "audit_filters"
 MOST_SAVED = 20
 _LONGEST_NAME = 60
+#: How many users the field for one suggests.
+LISTED_PEOPLE = 200
 _NAMES = ("person", "tool", "agent", "run", "verdict", "text")
 _FIELDS = (*_NAMES, "since", "until", "view")
 
 
 class ShownEntry(NamedTuple):
-    """Holds an entry with its time and its arguments as a page shows them."""
+    """Holds an entry with its time, its words and its arguments as a page shows them."""
 
     entry: AuditEntry
     ms: int
+    word: str
     arguments: Escaped
     edited: Escaped
+    granted: GrantLimits | None
 
 
 class AuditPeriod(NamedTuple):
@@ -89,11 +96,14 @@ async def _found(at: PageContext, chosen: dict[str, str], after: str | None) -> 
         found = await at.app.audit.latest(by=at.visitor.login, **bounds, **terms)
     else:
         found = await at.app.audit.search_page(newest=True, by=at.visitor.login, **bounds, **terms)
-    return {"entries": [_shown(each) for each in found.entries], "more": found.next or "", "late": found.late}
+    shown = [_shown(each, lines=not terms.get("decisions")) for each in found.entries]
+    return {"entries": shown, "more": found.next or "", "late": found.late}
 
 
-def _shown(entry: AuditEntry) -> ShownEntry:
-    return ShownEntry(entry, in_milliseconds(entry.at), _line(entry.arguments), _line(entry.edited))
+def _shown(entry: AuditEntry, *, lines: bool) -> ShownEntry:
+    word = recorded_words(entry.what, entry.verdict, lines=lines)
+    granted = limits_of(entry.granted) if entry.what == "grant" else None
+    return ShownEntry(entry, in_milliseconds(entry.at), word, _line(entry.arguments), _line(entry.edited), granted)
 
 
 def _line(arguments: str) -> Escaped:
@@ -195,6 +205,13 @@ def _terms(chosen: dict[str, str], zone: tzinfo) -> Terms:
     return made
 
 
+def _verdicts(*, lines: bool) -> list[tuple[str, str]]:
+    """Return what can be chosen by, each with the word that the table has for it."""
+    known = (*VERDICTS, *(LINE_VERDICTS if lines else ()))
+    whats = {"grant": "grant", "revoke": "revocation", "cancel": "cancellation", "allow": "verdict"}
+    return [(each, recorded_words(whats.get(each, "decision"), each, lines=False)) for each in known]
+
+
 def _periods(at: PageContext, chosen: dict[str, str]) -> list[AuditPeriod]:
     """Return the periods that are one click away, with the other filters as they are."""
     kept = {name: value for name, value in chosen.items() if value and name not in ("since", "until")}
@@ -228,6 +245,7 @@ def _drawn(at: PageContext, chosen: dict[str, str], **given: Any) -> Response:
         late=given.get("late", False),
         report=report,
         faults=[] if report is None else report.faults[:FAULTS],
-        verdicts=VERDICTS,
+        verdicts=_verdicts(lines=names["view"] == LINES),
+        people=[(person.id, person.name) for person in at.visitor.directory.people.values()][:LISTED_PEOPLE],
         refusal=refusal,
     )

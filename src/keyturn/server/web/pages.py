@@ -23,7 +23,7 @@ from ...presenting.clock import span, stamp
 from ...presenting.grant_words import value_words
 from ...presenting.list_row import LINE
 from ...presenting.notifications import delivered_of, undelivered_first
-from ...render.one_row import parts
+from ...render.one_row import lines_in, parts
 from ...render.plural import plural
 from ..errors import refused
 from ..live import Live
@@ -158,7 +158,12 @@ def _environment() -> Environment:
     }
     made.globals.update(known)
     of_words: dict[str, Any] = {"plural": plural, "data": _data, "name": _named}
-    of_words |= {"delivered_of": delivered_of, "undelivered_first": undelivered_first, "parts": parts}
+    of_words |= {
+        "delivered_of": delivered_of,
+        "undelivered_first": undelivered_first,
+        "parts": parts,
+        "lines_in": lines_in,
+    }
     made.filters.update(of_words)
     return made
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Sequence
 from typing import Any, NamedTuple
 
 from fastapi import APIRouter
@@ -48,21 +49,22 @@ async def runs_page(request: HttpRequest, at: ReaderPage) -> Response:
     given = request.query_params
     chosen = {name: given.get(name, "")[:200].replace("\0", "") for name in ("status", "agent", "run")}
     after = _key(given.get("after", "").replace("\0", ""))
-    query = Query(
-        state=chosen["status"] or None,
-        agent=chosen["agent"] or None,
-        run=chosen["run"] or None,
-        newest=True,
-        limit=SHOWN,
-        after=after,
-    )
-    read = at.app.journal.runs
-    rows, more = await visible_page(query, read, at.visibility.runs, lambda row: (row.started_at, row.run))
+    begins, read = chosen["run"], at.app.journal.runs
+    whole = begins if begins and await read(Query(run=begins)) else None  # else runs are shown whose id begins so
+    named: Any = {"state": chosen["status"] or None, "agent": chosen["agent"] or None, "run": whole}
+    query = Query(newest=True, limit=SHOWN, after=after, **named)
+
+    async def seen(rows: Sequence[RunRow]) -> list[RunRow]:
+        return [row for row in await at.visibility.runs(rows) if row.run.startswith(begins)]
+
+    rows, more = await visible_page(query, read, seen, lambda row: (row.started_at, row.run))
     shown = [row for row in rows if row.agent not in (COUNTS, OWNERS) or chosen["agent"] or chosen["run"]]
     made = [ListedRun(row, await _requester(at, row)) for row in shown]
     older = "" if more is None else f"{more[0]}.{more[1]}"
     agents = sorted(at.app.agents)
-    return page(at, "runs.html", rows=made, chosen=chosen, older=older, first=after is None, agents=agents)
+    return page(
+        at, "runs.html", rows=made, chosen=chosen, older=older, first=after is None, agents=agents, statuses=STATUSES
+    )
 
 
 @router.get("/runs/{name}")

@@ -185,7 +185,7 @@ def who_did(run: Run, event: object) -> Who:
         case ev.RunStarted():
             return Who("person", event.requester) if event.requester else Who("program")
         case ev.CallAskedAgain() | ev.ExpiryNear():
-            return Who("clock")
+            return Who("deadline")
         case ev.GrantUsed() | ev.GrantLent() | ev.GrantBorrowed():
             return Who("grant")
         case _:
@@ -205,7 +205,7 @@ def _by(word: str | None) -> Who:
     if text.startswith("policy"):
         rest = text.removeprefix("policy").removeprefix(":")
         return Who("policy", f"rule {rest}" if rest.isdigit() else rest)
-    known = {"tool": "tool", "clock": "clock", "probe": "tool", "on_approval": "tool", "": "program"}
+    known = {"tool": "tool", "clock": "deadline", "probe": "tool", "on_approval": "tool", "": "program"}
     return Who(known[text]) if text in known else Who("program", text)
 
 

@@ -91,8 +91,9 @@
         const left = all(".block.long").find((each) => !each.dataset.read);
         if (!left) return;
         event.preventDefault();
-        if (left.classList.contains("whole")) (one("pre .r:last-of-type, tr:last-child", left) || left).scrollIntoView({ block: "nearest" });
-        else one("[data-all]", left).click();
+        if (!left.classList.contains("whole")) one("[data-all]", left).click();
+        else (one("pre .r:last-of-type, tr:last-child", left) || left).scrollIntoView({ block: "nearest" });
+        tell("Read on to the end: the box is ticked there.");
       });
     }
     for (const button of all("[data-look]", inside)) if (!watched.has(button) && +button.dataset.look > 0) button.disabled = true;
@@ -110,6 +111,8 @@
       event.preventDefault();
       event.stopPropagation();
       opens(button, words);
+      const note = one("[name=note]", button.form);
+      if (note && !one("textarea", words).value) one("textarea", words).value = note.value;
       button.closest("details")?.removeAttribute("open");
       one("textarea", words).focus();
     }, true);
@@ -126,6 +129,13 @@
       send.className = "second";
       send.name = "verdict";
       send.formNoValidate = true;
+      send.addEventListener("click", (event) => {
+        // One reason is asked for: where the terms require one, it is the one of the audit log as well.
+        const text = one("textarea", words), note = one("[name=note]", send.form);
+        text.required = words.dataset.needed !== undefined;
+        if (!text.reportValidity()) return event.preventDefault();
+        if (note) note.value = text.value.slice(0, 1000);
+      });
       const cancel = document.createElement("button");
       cancel.type = "button";
       cancel.className = "plain";

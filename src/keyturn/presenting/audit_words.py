@@ -1,0 +1,61 @@
+"""Word the entries of the audit log for people: what happened in one phrase, and what a grant covers.
+
+One table for the rows of a page and for what they are filtered by.
+"""
+
+from __future__ import annotations
+
+import json
+from typing import Any, NamedTuple, cast
+
+from ..render.verdicts import STATES
+from .grant_words import covered_words
+
+_DID = {
+    "grant": "grant created",
+    "revoke": "grant revoked",
+    "cancel": "run cancelled",
+    "withdraw": "vote withdrawn",
+    "undo": "approval withdrawn",
+}
+_BEFORE = {"vote": "vote: ", "verdict": "policy: ", "recheck": "policy checked again: "}
+
+
+def recorded_words(what: str, verdict: str, *, lines: bool = False) -> str:
+    """Return what an entry says happened; in a list of all `lines`, a verdict of a policy reads as one.
+
+    >>> recorded_words("decision", "approve"), recorded_words("vote", "approve"), recorded_words("grant", "approve")
+    ('approved', 'vote: approved', 'grant created')
+    >>> recorded_words("verdict", "allow"), recorded_words("verdict", "allow", lines=True)
+    ('allowed without a decision', 'policy: may run')
+    """
+    if what == "verdict" and verdict == "allow" and not lines:
+        return "allowed without a decision"
+    if what == "grant":
+        return "grant created" if verdict != "reject" else "standing rejection created"
+    word = _DID.get(verdict, STATES.get(verdict, verdict))
+    return f"{_BEFORE.get(what, '')}{word}"
+
+
+class GrantLimits(NamedTuple):
+    """Says what a grant covers, until when in milliseconds, and for how many calls; None for what has no limit."""
+
+    covers: str
+    expires_at: int | None
+    uses: int | None
+
+
+def limits_of(granted: str) -> GrantLimits | None:
+    """Return what an entry says of a grant; None where it says nothing that can be read.
+
+    >>> limits_of('{"uses": 3, "where": {"to": "ada"}}')
+    GrantLimits(covers='arguments where to is "ada"', expires_at=None, uses=3)
+    """
+    try:
+        read: Any = json.loads(granted or "null")
+    except ValueError:
+        return None
+    if not isinstance(read, dict):
+        return None
+    told = cast("dict[str, Any]", read)
+    return GrantLimits(covered_words(told.get("where")), told.get("expires_at"), told.get("uses"))
