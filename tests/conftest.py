@@ -31,6 +31,7 @@ from tests.effort import SWEEP, some
 from tests.forking import pytest_addoption, pytest_runtestloop  # noqa: F401 - hooks of this conftest
 from tests.needs import counted, missing
 from tests.playing import KEY, Carry, Clock, Effects, Run, World, in_hand, plain, streamed, through_text
+from tests.ways import left_to_the_trials
 
 A_BROWSER = "a browser"
 
@@ -56,38 +57,43 @@ def pytest_collection() -> Generator[None, object, object]:
         gc.enable()
 
 
-#: The sweeps of the shared suite of tools that are tried plain in `make test`; the others are tried streamed.
-PLAIN_SWEEPS = ("approve", "edit", "answer")
-#: Of each kind of tool the last of these is tried in `make test`, in which calls are approved, and one of the others.
+#: Of each kind of tool the last of these sweeps is in `make test`, in which calls are approved, and one of the others.
 SWEEPS = ("approve", "reject", "edit", "answer", "never asks", "two at once")
 
 
 @pytest.hookimpl(tryfirst=True)
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Try two of the four ways to run and to resume in `make test`, in which each way occurs; the others are trials.
-
-    On PostgreSQL they are tried plain: streamed they are on the other stores.
-
-    A kind of tool is swept for two of the kinds of decisions, and each kind of decision for some kinds of tools.
-    """
+    """Leave to the trials what `make test` tries in another way, and most sweeps of each kind of tool."""
     for item in items:
         if "browser" in getattr(item, "fixturenames", ()):
             item.add_marker(pytest.mark.together(A_BROWSER))
-        given = getattr(getattr(item, "callspec", None), "params", {})
-        ways = [given.get("streamed", given.get("run")), given.get("saved", given.get("carry"))]
-        crossed = None not in ways and (ways[0] in (True, streamed)) is not (ways[1] in (True, "saved"))
-        stored_otherwise = given.get("store_url") == "postgresql" and ways[0] in (True, streamed)
-        if crossed or stored_otherwise or _swept_otherwise(item.nodeid, given):
+        if _is_swept_otherwise(item):
             item.add_marker(pytest.mark.trial)
+    for item in left_to_the_trials(item for item in items if item.get_closest_marker("trial") is None):
+        item.add_marker(pytest.mark.trial)
+    for item in filter(_is_on_another_store, items):
+        item.add_marker(pytest.mark.trial)
 
 
-def _swept_otherwise(test: str, given: dict[str, Any]) -> bool:
+def _is_swept_otherwise(item: pytest.Item) -> bool:
     """Whether this is a sweep of a tool that is left to the trials."""
+    given = getattr(getattr(item, "callspec", None), "params", {})
     if not {"how", "way"} <= given.keys():
         return False
-    kind = test.rpartition("::")[0]
-    chosen = {SWEEPS[-1], SWEEPS[crc32(kind.encode()) % (len(SWEEPS) - 1)]}
-    return given["how"] not in chosen or (given["how"] in PLAIN_SWEEPS) is (given["way"] == "streamed")
+    kind = item.nodeid.rpartition("::")[0]
+    return given["how"] not in {SWEEPS[-1], SWEEPS[crc32(kind.encode()) % (len(SWEEPS) - 1)]}
+
+
+#: What is written against the seam of journals is on every store here, and for one test of four on PostgreSQL as well:
+#: that it keeps what the seam promises is tried where it is made.
+OF_A_STORE = ("tests/journal/", "tests/sessions/", "tests/trials/", "tests/server/")
+
+
+def _is_on_another_store(item: pytest.Item) -> bool:
+    """Whether this is a test on PostgreSQL of what knows no store."""
+    given = getattr(getattr(item, "callspec", None), "params", {})
+    test = item.nodeid.partition("[")[0]
+    return given.get("store_url") == "postgresql" and not test.startswith(OF_A_STORE) and crc32(test.encode()) % 4 > 0
 
 
 @pytest.hookimpl(wrapper=True)

@@ -8,17 +8,6 @@ from keyturn.testing.crash import Scenario, play, sweep
 from tests.scenarios import CATALOGUE
 
 each = pytest.mark.parametrize("scenario", CATALOGUE, ids=lambda scenario: scenario.name)
-#: Each scenario is swept in one way to run, and every other one in the other way; all of both is a trial.
-SWEPT = [
-    pytest.param(
-        scenario,
-        streamed,
-        id=f"{'streamed' if streamed else 'plain'}-{scenario.name}",
-        marks=() if streamed is bool(place % 2) else pytest.mark.trial,
-    )
-    for place, scenario in enumerate(CATALOGUE)
-    for streamed in (False, True)
-]
 
 
 @each
@@ -30,7 +19,7 @@ async def test_plain_streamed_and_saved_runs_end_alike(scenario: Scenario) -> No
     assert plain.log.run.status == "finished"
 
 
-@pytest.mark.parametrize(("scenario", "streamed"), SWEPT)
+@each
 async def test_no_crash_loses_or_doubles_an_effect(scenario: Scenario, streamed: bool) -> None:
     report = await sweep(scenario, streamed=streamed)
     assert not report.violations, "\n".join(report.violations)

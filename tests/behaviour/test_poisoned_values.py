@@ -26,6 +26,7 @@ from keyturn import (
 )
 from keyturn.models.scripted.model import ScriptedModel
 from tests.callbacks import POISONS, a_tool, an_agent
+from tests.effort import AT_LENGTH
 from tests.playing import model, play
 from tests.table import each
 from tests.waiting import turns_of_the_loop
@@ -156,9 +157,12 @@ def _quiet(monkeypatch: pytest.MonkeyPatch) -> None:
         monkeypatch.setattr(logging.getLogger(name), "disabled", True)
 
 
-def _poisons() -> Iterator[tuple[str, str, bool]]:
-    """Yield each method with one poison, and those that are asked most with the others, and streamed."""
-    yield from ((method, "SystemExit", False) for method in METHODS)
+def _poisons(place: str) -> Iterator[tuple[str, str, bool]]:
+    """Yield each method with one poison, and those that are asked most with the others, and streamed.
+
+    In `make test` every second method, others for each place.
+    """
+    yield from ((method, "SystemExit", False) for method in (METHODS if AT_LENGTH else METHODS[len(place) % 2 :: 2]))
     for method in PASSING:
         yield (method, "SystemExit", True)
         yield from ((method, poison, False) for poison in WORST)
@@ -176,11 +180,12 @@ async def _ends(made: Case, streamed: bool) -> str:
     return ""
 
 
+@pytest.mark.sweep
 @each("place", PLACES)
 async def test_a_value_of_the_user_ends_its_own_run_alone(place: str) -> None:
     base, given, case = PLACES[place]
     wrong: list[Any] = []
-    for method, poison, streamed in _poisons():
+    for method, poison, streamed in _poisons(place):
         value = poisoned(base, method, poison, *given)
         found = await _ends(case(value), streamed)
         if found:

@@ -58,6 +58,7 @@ async def test_leaving_the_reason_rejects_nothing(root: Path) -> None:
         assert len(screen.model.calls) == 1
 
 
+@pytest.mark.trial
 async def test_a_result_is_written_in_the_tools_place(root: Path) -> None:
     async with chat(root, [writes("/notes.txt")], "I see.") as screen:
         await screen.say("Write it down.")
@@ -69,6 +70,7 @@ async def test_a_result_is_written_in_the_tools_place(root: Path) -> None:
         assert not (root / "notes.txt").exists()
 
 
+@pytest.mark.trial
 async def test_an_edit_is_checked_shown_and_then_approved(root: Path) -> None:
     async with chat(root, [writes("/notes.txt", "milk\n")], "Done.") as screen:
         await screen.say("Write it down.")
@@ -111,6 +113,7 @@ async def test_a_grant_lets_matching_calls_run_and_no_other(root: Path) -> None:
         assert not (root / "other").exists()
 
 
+@pytest.mark.trial
 async def test_a_grant_holds_in_its_own_conversation_only(root: Path) -> None:
     async with chat(root, [writes("/a")], "One.", [writes("/a", "y\n")], "Two.") as screen:
         await screen.say("Write one.")
@@ -123,6 +126,7 @@ async def test_a_grant_holds_in_its_own_conversation_only(root: Path) -> None:
         assert (root / "a").read_text() == "x\n"
 
 
+@pytest.mark.trial
 async def test_a_predicate_that_does_not_cover_the_call_or_is_none_grants_nothing(root: Path) -> None:
     async with chat(root, [writes("/a")], "One.") as screen:
         await screen.say("Write one.")
@@ -134,6 +138,7 @@ async def test_a_predicate_that_does_not_cover_the_call_or_is_none_grants_nothin
         assert not (root / "a").exists()
 
 
+@pytest.mark.trial
 async def test_the_first_proposal_is_exactly_this_call(root: Path) -> None:
     async with chat(root, [writes("/a")], [writes("/a", "other\n")], "Done.") as screen:
         await screen.say("Write one.")
@@ -228,6 +233,7 @@ async def test_who_is_typing_keeps_the_prompt(root: Path) -> None:
         assert len(screen.talk.waiting) == 1
 
 
+@pytest.mark.trial
 async def test_several_calls_are_decided_one_by_one(root: Path) -> None:
     async with chat(root, [writes("/a"), writes("/b")], "Done.") as screen:
         await screen.say("Write two.")
@@ -243,6 +249,7 @@ async def test_several_calls_are_decided_one_by_one(root: Path) -> None:
         assert not (root / "a").exists()
 
 
+@pytest.mark.trial
 async def test_a_question_is_answered_by_its_number(root: Path) -> None:
     asked = function_call("ask_user", {"question": "Which colour?", "choices": ["Blue", "Red"]})
     async with chat(root, [asked], "Red it is.") as screen:

@@ -159,6 +159,7 @@ async def test_a_command_in_doubt_did_not_run(root: Path) -> None:
     assert (root / "log").read_text() == "begun\n"
 
 
+@pytest.mark.trial
 async def test_a_command_in_doubt_is_tried_again_when_a_person_says_so(root: Path) -> None:
     talk = await killed(root)
     async with chat(root, "I see.", talk=talk) as screen:
@@ -210,6 +211,7 @@ async def test_a_fault_of_the_provider_is_said_and_tried_again(root: Path) -> No
         assert "Here I am." in screen.text()
 
 
+@pytest.mark.trial
 async def test_something_said_after_a_fault_goes_to_the_same_run(root: Path) -> None:
     async with chat(root, RuntimeError("no network"), "Here I am.") as screen:
         await screen.say("Hello?")
@@ -231,6 +233,7 @@ async def test_something_said_while_a_call_waits_is_read_after_it(root: Path) ->
         assert said == ["Write a.", "And hurry."]
 
 
+@pytest.mark.trial
 async def test_what_is_said_before_a_run_has_begun_goes_to_that_run(root: Path) -> None:
     """Two runs would share the session: the second one would take away what the first one waits for."""
     async with chat(root, [writes("/a")], "Both are read.") as screen:
@@ -245,6 +248,7 @@ async def test_what_is_said_before_a_run_has_begun_goes_to_that_run(root: Path) 
     assert [run.status for run in talk.runs] == ["finished"]
 
 
+@pytest.mark.trial
 async def test_a_run_that_another_window_went_on_without_says_so(root: Path) -> None:
     async with chat(root, "Hello.", [writes("/a")]) as screen:
         await screen.say("Hi.")
@@ -275,6 +279,7 @@ async def test_a_journal_that_fails_after_a_decision_is_said_and_the_decision_st
         assert (root / "a").exists()
 
 
+@pytest.mark.trial
 async def test_a_cancelled_run_runs_nothing_and_the_next_message_begins_another(root: Path) -> None:
     async with chat(root, [writes("/a")], "Fine.") as screen:
         await screen.say("Write a.")

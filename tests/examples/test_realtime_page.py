@@ -126,6 +126,7 @@ def test_the_microphone_is_heard_and_drawn_and_what_the_agent_says_as_well(brows
         picture(page, "realtime-speaking")
 
 
+@pytest.mark.trial
 def test_text_that_a_model_wrote_stays_text(browser: Browser, tmp_path: Path) -> None:
     arguments = {"order": HOSTILE, "cents": 1, "reason": "x" * 3_000 + "the end"}
     script = [[Say(HOSTILE), Call("refund", arguments)], "I wait.", "Well."]
@@ -155,6 +156,7 @@ def accessible(page: Page) -> None:
     assert found.violations_count == 0, found.generate_report()
 
 
+@pytest.mark.trial
 def test_on_a_phone_what_waits_is_decided_by_tap_and_covers_no_text_field(browser: Browser, tmp_path: Path) -> None:
     """Who is asked goes on talking: the field, its button and the words said last are there beside the question."""
     phone: Any = {"size": PHONE, "has_touch": True, "is_mobile": True, "color_scheme": "dark"}

@@ -120,6 +120,7 @@ async def test_an_edit_is_checked_by_the_tool_at_the_server_and_shown_before_it_
         assert await state(at, name) == ("edit", "ada")
 
 
+@pytest.mark.trial
 async def test_an_edit_that_the_tool_refuses_changes_nothing() -> None:
     async with remote("support") as at:
         await at.press("e")
@@ -132,6 +133,7 @@ async def test_an_edit_that_the_tool_refuses_changes_nothing() -> None:
         assert at.screen.view.request.edit is None
 
 
+@pytest.mark.trial
 async def test_what_somebody_else_decides_meanwhile_is_said_where_it_stands() -> None:
     async with remote("notices") as at:
         name = at.screen.list.at
@@ -140,6 +142,7 @@ async def test_what_somebody_else_decides_meanwhile_is_said_where_it_stands() ->
         assert await state(at, name) == ("reject", "ben")
 
 
+@pytest.mark.trial
 async def test_who_comes_second_is_told_who_was_first() -> None:
     async with remote("notices") as at:
         name = at.screen.list.at
@@ -152,6 +155,7 @@ async def test_who_comes_second_is_told_who_was_first() -> None:
         assert await state(at, name) == ("reject", "ben")
 
 
+@pytest.mark.trial
 async def test_a_word_is_bound_to_what_was_shown() -> None:
     async with remote("notices") as at:
         request = at.screen.view.request
@@ -220,6 +224,7 @@ async def test_what_others_wrote_is_escaped_on_this_side_too() -> None:
         assert HOSTILE not in at.text()
 
 
+@pytest.mark.trial
 async def test_a_signed_call_says_how_it_is_signed() -> None:
     async with remote("treasury", size=(160, 48)) as at:
         await at.seen()
@@ -238,6 +243,7 @@ def test_what_a_lying_server_sends_unescaped_is_escaped_on_arrival() -> None:
     assert (mark.word, mark.text) == ("a\\u{1b}[2J\\u{202e}", "a\\u{1b}[2J\\u{202e}")
 
 
+@pytest.mark.trial
 async def test_one_word_for_several_whose_answer_was_lost_is_the_same_word_when_it_is_said_again() -> None:
     async with remote("notices", "ci") as at:
         rows = list(await at.screen.seat.alike(await request_of(at)))

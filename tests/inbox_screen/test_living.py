@@ -79,6 +79,7 @@ async def test_who_comes_second_is_told_who_was_first_and_that_nothing_ran() -> 
         await at.until(lambda: re.search(late, at.text()))
 
 
+@pytest.mark.trial
 async def test_two_people_make_a_quorum_on_two_screens() -> None:
     async with desk("support") as at:
         await at.seen()

@@ -23,7 +23,8 @@ from tests.inbox_screen.test_at_a_server import Remote, remote
 
 pytestmark = pytest.mark.usefixtures("undrawn")
 
-PLACES = ["journal", "server"]
+#: A screen asks its inbox the same at both places (`tests/server/test_both_seats.py`).
+PLACES = ["journal", pytest.param("server", marks=pytest.mark.trial)]
 
 
 def key_in(folder: Path, name: str, passphrase: str = "") -> Path:

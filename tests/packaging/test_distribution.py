@@ -129,6 +129,7 @@ def test_the_wheel_holds_the_package_and_nothing_else(wheel: Path) -> None:
     assert f"keyturn-{__version__}.dist-info/licenses/LICENSE" in names
 
 
+@pytest.mark.trial
 def test_the_sdist_makes_the_same_wheel(built: Path, wheel: Path, tmp_path: Path) -> None:
     [sdist] = built.glob("*.tar.gz")
     with tarfile.open(sdist) as files:

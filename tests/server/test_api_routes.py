@@ -1,6 +1,6 @@
 """Every route of the API, with the scopes that open it: a new route without a row here fails.
 
-G3 of the catalogue: nothing changes by a GET, a HEAD or an OPTIONS, a thousand times, whoever sends it.
+G3 of the catalogue: nothing changes by a GET, a HEAD or an OPTIONS, however often, whoever sends it.
 """
 
 from __future__ import annotations
@@ -8,7 +8,10 @@ from __future__ import annotations
 import json
 from typing import Any
 
+import pytest
+
 from keyturn.server.api.v1 import table
+from tests.effort import AT_LENGTH
 from tests.server.programs import Program, program
 from tests.table import each
 
@@ -146,14 +149,15 @@ async def state_of(at: Program) -> str:
     return json.dumps([runs, place, rows, len(await journal.outbox(1_000))])
 
 
-async def test_a_thousand_reads_of_any_kind_change_nothing() -> None:
+@pytest.mark.sweep
+async def test_many_reads_of_any_kind_change_nothing() -> None:
     async with program() as at:
         asked = await at.waiting()
         before = await state_of(at)
         paths = [path for path in READS if not path.endswith(("/stream", "/events"))]
         paths += [route.partition(" ")[2] for route in SCOPES if route.startswith("POST ")]
         sent = 0
-        while sent < 1_000:
+        while sent < (1_000 if AT_LENGTH else 200):
             for path in paths:
                 method = ("GET", "HEAD", "OPTIONS")[sent % 3]
                 agent = {"user-agent": CRAWLERS[sent % len(CRAWLERS)], "purpose": "prefetch"}

@@ -15,7 +15,7 @@ from keyturn.journal.rows import RequestRow
 from tests.server.programs import Port
 
 
-@pytest.fixture(params=["sqlite", "postgresql"])
+@pytest.fixture(params=["sqlite", pytest.param("postgresql", marks=pytest.mark.trial)])
 def shared(request: pytest.FixtureRequest, tmp_path: object) -> str:
     """The URL of an empty store that two processes can share."""
     if request.param == "postgresql":

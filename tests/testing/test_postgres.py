@@ -95,6 +95,7 @@ def test_a_machine_without_it_is_told_how_to_get_it(monkeypatch: pytest.MonkeyPa
         pass
 
 
+@pytest.mark.trial
 def test_a_start_that_fails_shows_what_the_server_said(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(postgres, "_free_port", lambda: 99999)
     made: list[str] = []

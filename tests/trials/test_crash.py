@@ -77,18 +77,24 @@ def test_a_disk_that_is_full_or_fails_loses_and_doubles_nothing(sqlite_rows: dic
     assert kept(sqlite_rows, "full", "EIO") >= 3
 
 
+@pytest.mark.trial
 def test_killed_at_messages(postgres_rows: dict[str, Any]) -> None:
     assert kept(postgres_rows, "kill") >= 4
 
 
-def test_the_answer_to_a_commit_is_lost_or_the_commit_comes_late(postgres_rows: dict[str, Any]) -> None:
-    assert kept(postgres_rows, "COMMIT") >= 2
+def test_the_answer_to_a_commit_is_lost_or_the_commit_comes_late(
+    postgres: None, tmp_path: Path, trials_environment: Environment
+) -> None:
+    words = ("--kills", "1", "--seed", "7", "--kinds", "COMMIT", "--ways", "together", "--chapters", "approvals")
+    assert kept(tried(tmp_path / "out.json", *words, env=trials_environment)["rows"], "COMMIT") >= 2
 
 
+@pytest.mark.trial
 def test_connections_break_in_every_phase(postgres_rows: dict[str, Any]) -> None:
     assert kept(postgres_rows, "cut") >= 2
 
 
+@pytest.mark.trial
 def test_a_kill_around_an_effect_is_settled_and_a_commit_that_comes_late_is_no_conflict(
     postgres: None, tmp_path: Path, trials_environment: Environment
 ) -> None:
@@ -105,6 +111,7 @@ def test_a_kill_around_an_effect_is_settled_and_a_commit_that_comes_late_is_no_c
     assert [each["met"]["doubts"] for each in found[: len(trials)]] == [1, 1, 0, 0, 0]
 
 
+@pytest.mark.trial
 def test_a_session_is_killed_and_taken_up_by_its_run(tmp_path: Path) -> None:
     """Wherever it was: nothing runs twice or without a word, and each connection hears of each result once."""
     chosen = ["--kinds", "sqlite: kill", "--ways", "streamed", "--chapters", "realtime"]

@@ -34,6 +34,7 @@ def test_what_is_altered_in_a_file_is_refused_or_reported(tmp_path: Path) -> Non
     assert all(row["met"]["refused or reported"] for row in lines)
 
 
+@pytest.mark.trial
 @pytest.mark.skipif(not DEBIAN.exists(), reason="no PostgreSQL")
 def test_what_is_altered_in_postgresql_is_refused_or_reported(
     tmp_path: Path, trials_environment: Callable[[], dict[str, str]]

@@ -7,6 +7,7 @@ Whatever fails, nothing is allowed: without a decision the agent is told no, and
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import json
 from collections.abc import Callable
 from typing import Any, cast
@@ -16,7 +17,6 @@ from ..client.asks import AsyncAsks
 from ..core.errors import KeyturnError, UserError
 from ..engine.run.new_ids import new_id
 from ..gating.claims import claimed, reported
-from ..gating.giving_up import unless_given_up
 from .permissions import REQUEST, Permission, SeenCalls, permission_of, refusal
 
 Send = Callable[[bytes], None]
@@ -91,14 +91,12 @@ class AcpGate:
 
     def _hold(self, message: dict[str, Any]) -> None:
         self._shown.discard(_id(message))
-        if "id" not in message:
-            self._log("a request for permission was dropped: it has no id, so that it cannot be answered")
-            return
         try:
             permission = permission_of(message, self._seen, self._agent)
         except (KeyturnError, ValueError, RecursionError) as error:
             self._log(f"not allowed: {error}")
-            self._to_agent(_line(refusal(message["id"], str(error))))
+            if "id" in message:
+                self._to_agent(_line(refusal(message["id"], str(error))))
             return
         task = asyncio.ensure_future(self._decided(permission))
         self._held[task] = permission
@@ -123,21 +121,24 @@ class AcpGate:
 
     async def _allowed(self, permission: Permission) -> bool:
         """Return whether a call was approved; it is claimed and released to the agent, which reports no outcome."""
-        if not permission.allows_once:
-            raise UserError("the agent offers no permission, or several, for this call alone")
-        state = await unless_given_up(self._asks.ask(permission.ask), self._waited, self._withdrawn)
+        if "allow_once" not in permission.options:
+            raise UserError("the agent offers no permission for this call alone")
+        asking = asyncio.ensure_future(self._asks.ask(permission.ask))
+        try:
+            state = await asyncio.shield(asking)
+            while state.status == "pending":
+                state = await self._asks.wait(state.id, _WAIT)
+        except asyncio.CancelledError:
+            await asyncio.shield(self._withdrawn(asking))
+            raise
         name = new_id()
         state = await claimed(self._asks, state, name)
         await reported(self._asks, state, name, "succeeded", "released to the agent")
         return True
 
-    async def _waited(self, state: AskState) -> AskState:
-        while state.status == "pending":
-            state = await self._asks.wait(state.id, _WAIT)
-        return state
-
-    async def _withdrawn(self, state: AskState) -> None:
-        await self._asks.withdraw(state.id, why="the agent stopped waiting for the decision")
+    async def _withdrawn(self, asking: asyncio.Future[AskState]) -> None:
+        with contextlib.suppress(KeyturnError):
+            await self._asks.withdraw((await asking).id, why="the agent stopped waiting for the decision")
 
 
 class _Unreadable(Exception):

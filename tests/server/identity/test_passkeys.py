@@ -148,6 +148,7 @@ async def _ended(app: App, request: str) -> Any:
     return await until(row_of_it)
 
 
+@pytest.mark.trial
 def test_a_signature_is_good_for_what_was_signed_and_once(desk: Office) -> None:
     app = desk.served.app
     asked = desk.served.does(opened(app, "treasury", "treasury"))
@@ -179,6 +180,7 @@ def test_a_signature_is_good_for_what_was_signed_and_once(desk: Office) -> None:
     assert desk.served.does(check(app.journal)).ok
 
 
+@pytest.mark.trial
 def test_a_login_by_passkey_is_good_once_and_for_nothing_else(desk: Office) -> None:
     device = desk.device("ben")
     device.enrols("my phone")
@@ -218,6 +220,7 @@ def test_an_address_has_no_passkeys_and_the_page_says_so(desk: Office) -> None:
     assert device.asks("/login/passkey/options", {})[0] == 422
 
 
+@pytest.mark.trial
 def test_a_link_is_taken_out_of_the_address_and_used_when_the_button_is_pressed(desk: Office) -> None:
     secret = desk.served.does(desk.served.app.people.make_link("ben", by="ada"))
     device = desk.device()
@@ -238,6 +241,7 @@ def test_a_link_is_taken_out_of_the_address_and_used_when_the_button_is_pressed(
     assert device.trouble == []
 
 
+@pytest.mark.trial
 def test_all_works_without_script_but_passkeys(desk: Office, browser: Browser) -> None:
     secret = desk.served.does(desk.served.app.people.make_link("ben", by="ada"))
     context = browser.new_context(java_script_enabled=False)

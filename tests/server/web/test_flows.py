@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from typing import Any
 
+import pytest
 from playwright.sync_api import expect
 
 from tests.server.office import opened
@@ -21,6 +22,7 @@ def test_a_call_is_approved_and_its_result_is_seen(at: Desk) -> None:
     assert at.state("notices") == "approve"
 
 
+@pytest.mark.trial
 def test_a_rejection_asks_for_words_where_it_was_pressed(at: Desk) -> None:
     at.asks("notices")
     page = at.window(path=f"/requests/{at.asked['notices']}")
@@ -95,6 +97,7 @@ def test_what_is_risky_is_pressed_twice_or_held(at: Desk) -> None:
     expect(page.locator(".sentence")).to_contain_text("Approved by ada")
 
 
+@pytest.mark.trial
 def test_a_long_payload_is_read_before_it_is_approved(at: Desk) -> None:
     at.asks("sql")
     page = at.window(path=f"/requests/{at.asked['sql']}")
@@ -119,6 +122,7 @@ def test_a_call_runs_with_the_arguments_that_were_drawn(at: Desk) -> None:
     expect(page.locator("#outcome")).to_contain_text("sent to #dev")
 
 
+@pytest.mark.trial
 def test_a_question_is_answered_with_one_of_its_choices(at: Desk) -> None:
     at.asks("asker")
     page = at.window(path=f"/requests/{at.asked['asker']}", size=(360, 740), has_touch=True)
@@ -128,6 +132,7 @@ def test_a_question_is_answered_with_one_of_its_choices(at: Desk) -> None:
     assert at.state("asker") == "answer"
 
 
+@pytest.mark.trial
 def test_two_windows_make_a_quorum(at: Desk) -> None:
     at.asks("support")
     path = f"/requests/{at.asked['support']}"
@@ -141,6 +146,7 @@ def test_two_windows_make_a_quorum(at: Desk) -> None:
     expect(ada.locator(".row.on .left")).to_have_text("approved")
 
 
+@pytest.mark.trial
 def test_who_is_second_is_told_while_they_look(at: Desk) -> None:
     at.asks("notices", "ci")
     path = f"/requests/{at.asked['notices']}"
@@ -193,6 +199,7 @@ def test_a_page_that_was_away_is_told_what_is_so_now(at: Desk) -> None:
     at.trouble.clear()  # the browser itself complains of the lost connection
 
 
+@pytest.mark.trial
 def test_two_taps_on_a_phone(at: Desk) -> None:
     at.asks("notices")
     page = at.window(size=(360, 740), has_touch=True)
@@ -207,6 +214,7 @@ def test_two_taps_on_a_phone(at: Desk) -> None:
     expect(page.locator(".sentence")).to_contain_text("Approved by ada")
 
 
+@pytest.mark.trial
 def test_it_works_without_script(at: Desk) -> None:
     at.asks("notices", "ci")
     page = at.window(path=f"/requests/{at.asked['notices']}", java_script_enabled=False)
@@ -218,6 +226,7 @@ def test_it_works_without_script(at: Desk) -> None:
     page.get_by_text("Rejected by ada").wait_for()
 
 
+@pytest.mark.trial
 def test_hostile_text_runs_nothing_and_loads_nothing(at: Desk) -> None:
     at.asks("stranger")
     asked = list[str]()
@@ -232,6 +241,7 @@ def test_hostile_text_runs_nothing_and_loads_nothing(at: Desk) -> None:
     assert all(url.startswith(at.served.url) for url in asked)
 
 
+@pytest.mark.trial
 def test_several_alike_are_decided_together_and_no_others(at: Desk) -> None:
     at.asks("notices", "notices", "notices", "ops")
     page = at.window(path=f"/requests/{at.asked['notices']}")

@@ -137,6 +137,7 @@ def test_a_notification_leads_to_its_request_and_two_taps_decide(at: Desk) -> No
     expect(phone.page.get_by_role("button", name="Notify this browser")).to_have_count(0)
 
 
+@pytest.mark.trial
 def test_a_message_that_names_no_request_opens_the_inbox_and_nothing_else(at: Desk) -> None:
     at.asks("notices")
     phone = Phone(at, "ben")
@@ -147,6 +148,7 @@ def test_a_message_that_names_no_request_opens_the_inbox_and_nothing_else(at: De
     assert worker.evaluate(_KEPT, strange) == ["", "", "", "", ""]
 
 
+@pytest.mark.trial
 def test_a_long_payload_and_high_risk_take_four_taps_at_most(at: Desk) -> None:
     at.asks("sql", "ci")
     phone = Phone(at)

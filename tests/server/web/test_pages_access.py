@@ -69,6 +69,7 @@ def test_axe_finds_nothing_and_nothing_scrolls_sideways(busy: Busy, path: str) -
         assert page.evaluate("document.documentElement.scrollWidth") <= size[0], path
 
 
+@pytest.mark.trial
 def test_a_run_is_cancelled_without_script_and_by_keys_alone(busy: Busy) -> None:
     page = busy.window((1280, 860), java_script_enabled=False)
     where = f"{busy.served.url}/runs/{busy.runs['keeper']}"
@@ -85,6 +86,7 @@ def test_a_run_is_cancelled_without_script_and_by_keys_alone(busy: Busy) -> None
     page.context.close()
 
 
+@pytest.mark.trial
 def test_new_lines_of_a_run_are_said_and_move_nothing(busy: Busy) -> None:
     page = busy.window((1280, 860))
     run = busy.runs["lead"]

@@ -58,6 +58,7 @@ def working(folder: Path) -> Generator[forked.Program]:
         worker.wait(10)
 
 
+@pytest.mark.trial
 def test_a_worker_is_killed_while_somebody_looks_and_they_say_what_became_of_the_call(
     browser: Browser, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

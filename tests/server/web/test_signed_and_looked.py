@@ -104,6 +104,7 @@ def test_without_script_a_look_is_a_button(own_key: None, browser: Browser) -> N
         context.close()
 
 
+@pytest.mark.trial
 def test_an_edit_is_signed_as_it_was_drawn(own_key: None, browser: Browser) -> None:
     with staffed(browser, "treasury") as (served, device, asked):
         keyed(device)
@@ -121,6 +122,7 @@ def test_an_edit_is_signed_as_it_was_drawn(own_key: None, browser: Browser) -> N
         assert served.does(check(served.app.journal)).ok
 
 
+@pytest.mark.trial
 def test_a_question_back_and_an_answer_are_signed(own_key: None, browser: Browser) -> None:
     with staffed(browser, "treasury", "treasury") as (served, device, asked):
         keyed(device)

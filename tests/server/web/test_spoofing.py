@@ -67,6 +67,7 @@ async def asking(texts: list[str]) -> tuple[App, dict[str, str], str]:
     return app, tokens, name
 
 
+@pytest.mark.sweep
 async def test_no_text_makes_an_element_or_an_attribute() -> None:
     long = [f"word {number} of a plain text, which is long enough to stand by itself" for number in range(EACH)]
     pressing = [f"approve this now, there is no need to check, word {number}" for number in range(EACH)]
@@ -75,6 +76,8 @@ async def test_no_text_makes_an_element_or_an_attribute() -> None:
     sources = set[str | None]()
     every = payloads()
     assert len(every) > 1_000
+    every = every if AT_LENGTH else every[1::3]  # the other pages have others (`test_pages_spoofing.py`)
+    assert all(any(text.endswith(act) for text in every) for act in ACTS)
     for texts in [*plain, *(every[start : start + EACH] for start in range(0, len(every) - EACH, EACH))]:
         app, tokens, name = await asking(texts)
         async with app:

@@ -1,0 +1,66 @@
+"""What `make test` tries of the ways to run and to resume, and what is left to the trials."""
+
+from __future__ import annotations
+
+from itertools import product
+from types import ModuleType, SimpleNamespace
+from typing import Any
+
+from tests.ways import left_to_the_trials
+
+FILE = ModuleType("test_file")
+
+
+def item(test: str, kind: type | None = None, **given: Any) -> Any:
+    where = f"test_file.py::{kind.__name__}" if kind else "test_file.py"
+    about = SimpleNamespace(params=given)
+    return SimpleNamespace(nodeid=f"{where}::{test}[x]", originalname=test, cls=kind, module=FILE, callspec=about)
+
+
+def tried(items: list[Any]) -> list[dict[str, Any]]:
+    """Return what is tried, by what each test is given."""
+    left = [id(each) for each in left_to_the_trials(items)]
+    return [each.callspec.params for each in items if id(each) not in left]
+
+
+def test_a_test_of_one_subject_is_tried_plain_in_hand_and_streamed_saved() -> None:
+    ways = [{"run": run, "saved": saved} for run, saved in product(("plain", "streamed"), (False, True))]
+    assert tried([item("test", **way) for way in ways]) == [ways[0], ways[3]]
+    assert len(tried([item("test", run=run) for run in ("plain", "streamed")])) == 2
+    assert len(tried([item("test", way="of another sort"), item("test")])) == 2
+
+
+def test_each_subject_is_tried_in_one_way_and_each_value_in_each() -> None:
+    stores, words, ways = ("memory", "sqlite"), ("yes", "no", "ask"), ("plain", "streamed")
+    given = [
+        {"store": s, "word": w, "run": r, "saved": c} for s, w, r, c in product(stores, words, ways, (False, True))
+    ]
+    found = tried([item("test", **each) for each in given])
+    assert sorted((each["store"], each["word"]) for each in found) == sorted(product(stores, words))
+    assert {(each["store"], each["run"]) for each in found} == {*product(stores, ways)}
+    assert {(each["run"], each["saved"]) for each in found} == {("plain", False), ("streamed", True)}
+
+
+def test_no_way_is_left_out_where_there_are_more_ways_than_subjects() -> None:
+    given = [{"word": word, "run": run} for word, run in product(("yes", "no"), ("plain", "streamed", "events"))]
+    found = tried([item("test", **each) for each in given])
+    assert {each["run"] for each in found} == {"plain", "streamed", "events"}
+    assert len(found) == 3
+
+
+def test_kinds_of_a_shared_suite_take_turns() -> None:
+    class Suite:
+        def test_one(self) -> None: ...
+        def test_another(self) -> None: ...
+
+    kinds = [type(name, (Suite,), {}) for name in ("TestFirst", "TestSecond")]
+    vars(FILE).update({kind.__name__: kind for kind in kinds})
+    for test in ("test_one", "test_another"):
+        found = [tried([item(test, kind, way=way) for way in ("plain", "streamed")]) for kind in kinds]
+        assert sorted(each["way"] for ways in found for each in ways) == ["plain", "streamed"]
+
+
+def test_what_is_chosen_is_chosen_again_alone() -> None:
+    items = [item("test", word=word, run=run) for word in "abc" for run in ("plain", "streamed")]
+    left = left_to_the_trials(items)
+    assert not any(left_to_the_trials([each]) for each in items if each not in left)

@@ -1,0 +1,114 @@
+"""In which ways to run and to resume `make test` tries a test; the others are trials.
+
+Plain is tried in hand and streamed saved, so that each way occurs. A test of several subjects (kinds of tools of a
+shared suite, stores, parameters of its own) is tried for each of them in one of these two, in turn: `make test` has
+each subject of a test, each of its ways, and, over the tests, each way of a subject. No test is here.
+"""
+
+from __future__ import annotations
+
+from collections import Counter, defaultdict
+from collections.abc import Iterable
+from dataclasses import dataclass, field
+from typing import Any
+from zlib import crc32
+
+import pytest
+
+RUNS = ("run", "streamed", "way", "play")
+CARRIES = ("carry", "saved")
+
+#: Which value of each of some parameters a test has, by the order in which they are given.
+Places = tuple[int, ...]
+
+
+def left_to_the_trials(items: Iterable[pytest.Item]) -> list[pytest.Item]:
+    """Return the tests that `make test` tries in another way.
+
+    What is chosen depends on nothing but the test, so that one which failed is tried again as it was.
+    """
+    tests: dict[str, _Test] = defaultdict(_Test)
+    for item in items:
+        tests[item.nodeid.partition("[")[0]].add(item)
+    return [item for test in tests.values() for item in test.left()]
+
+
+@dataclass
+class _Test:
+    """All that is tried of one test: its subjects, each in some ways."""
+
+    values: dict[str, list[int]] = field(default_factory=lambda: defaultdict(list))
+    subjects: dict[Places, dict[Places, list[pytest.Item]]] = field(
+        default_factory=lambda: defaultdict(lambda: defaultdict(list))
+    )
+    crossed: list[pytest.Item] = field(default_factory=list[pytest.Item])
+
+    def add(self, item: pytest.Item) -> None:
+        given: dict[str, Any] = getattr(getattr(item, "callspec", None), "params", {})
+        places = {name: self.place(name, value) for name, value in given.items()}
+        ways = {name: places.pop(name) for name, value in given.items() if _is_way(name, value)}
+        if _is_crossed(ways):
+            self.crossed.append(item)
+        else:
+            self.subjects[(*places.values(),)][(*ways.values(),)].append(item)
+
+    def place(self, name: str, value: object) -> int:
+        """Return the place of a value among those that its parameter has."""
+        seen = self.values[name]
+        if id(value) not in seen:
+            seen.append(id(value))
+        return seen.index(id(value))
+
+    def left(self) -> list[pytest.Item]:
+        """Return what `make test` does not try."""
+        kept = self.kept()
+        tried = [(subject, way, items) for subject, ways in self.subjects.items() for way, items in ways.items()]
+        return self.crossed + [item for subject, way, items in tried if (subject, way) not in kept for item in items]
+
+    def kept(self) -> set[tuple[Places, Places]]:
+        """Choose for each subject the way that was taken least, with its values and at all; no way is left out."""
+        every = [(subject, way) for subject, ways in self.subjects.items() for way in ways]
+        first = next((items[0] for ways in self.subjects.values() for items in ways.values()), None)
+        if first is None or (len(self.subjects) == 1 and not _is_shared(first)):
+            return {*every}
+        taken: Counter[tuple[Places, int, int]] = Counter()
+        kept: set[tuple[Places, Places]] = set()
+        for subject, ways in self.subjects.items():
+            turn = _number(first) % len(ways)
+            times = {way: sum(taken[way, *mark] for mark in _marks(subject)) for way in [*ways][turn:] + [*ways][:turn]}
+            way = min(times, key=times.__getitem__)
+            taken.update((way, *mark) for mark in _marks(subject))
+            kept.add((subject, way))
+        for subject, way in every if len(self.subjects) > 1 else ():
+            if all(way != other for _subject, other in kept):
+                kept.add((subject, way))
+        return kept
+
+
+def _marks(subject: Places) -> Iterable[tuple[int, int]]:
+    yield -1, 0  # of all subjects
+    yield from enumerate(subject)
+
+
+def _is_way(name: str, value: object) -> bool:
+    return name in RUNS + CARRIES and (name != "way" or value in ("plain", "streamed"))
+
+
+def _is_crossed(ways: dict[str, int]) -> bool:
+    """Whether a run is plain and its state saved, or streamed and in hand, where each is tried with each."""
+    run, carry = ([ways[name] for name in names if name in ways] for names in (RUNS, CARRIES))
+    return bool(run and carry) and (run[0] - carry[0]) % 2 == 1
+
+
+def _is_shared(item: pytest.Item) -> bool:
+    """Whether the test stands in a suite that several classes have."""
+    kind = getattr(item, "cls", None)
+    return kind is not None and getattr(item, "originalname", "") not in vars(kind)
+
+
+def _number(item: Any) -> int:
+    """Return a number of the test: classes of a file that share it have one after the other."""
+    file, *_, name = item.nodeid.partition("[")[0].split("::")
+    kind = getattr(item, "cls", None)
+    kinds = [each for each in vars(item.module).values() if isinstance(each, type)]
+    return crc32(file.encode()) + crc32(name.encode()) + (kinds.index(kind) if kind in kinds else 0)
