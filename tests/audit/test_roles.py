@@ -124,7 +124,7 @@ def test_a_decision_by_lent_roles_does_not_say_that_the_name_was_lent() -> None:
     lent = Decider("bob", ("ops",), "authenticated", place=3, acting_for="ada", roles_only=True)
     assert roles.fault(lent, 9) == ""
     assert "says that it is of all" in roles.fault(replace(lent, roles_only=False), 9)
-    assert objection(Approval(users=["ada"]), lent, None) == "by somebody whom its terms do not name"
+    assert objection(Approval(users=["ada"]), lent, None) == "by a person whom its terms do not name"
     assert objection(Approval(users=["ada"]), replace(lent, roles_only=False), None) == ""
 
 

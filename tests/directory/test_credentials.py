@@ -242,7 +242,7 @@ async def test_after_a_restore_passkeys_and_clicks_wait_for_a_link() -> None:
     await people.set_address("bob", "slack", "U0BOB", by="ada")
     await Book(people._store).restored("was brought back from a copy")  # pyright: ignore[reportPrivateUsage]  # the store of the people is not handed out
     challenge = b"c" * 32
-    with pytest.raises(NotAllowed, match="sign in by a link"):  # bob may have been removed since the copy was made
+    with pytest.raises(NotAllowed, match="sign in with a link"):  # bob may have been removed since the copy was made
         await people.person_by_key(challenge, signer.sign(challenge))
     assert reached_by(await people.directory(), "slack", "U0BOB") is None
     await people.use_link(await people.make_link("bob", by="ada"))

@@ -282,7 +282,7 @@ async def test_a_key_is_enrolled_by_who_has_it_and_once(journal: Any) -> None:
     with pytest.raises(ProofRefused):
         await people.enrol_key("bob", stolen, desk.keys["bob"].sign(people.to_sign("bob", stolen)))
     own = desk.keys["bob"]
-    with pytest.raises(Conflict, match="somebody else's already"):
+    with pytest.raises(Conflict, match="another user's already"):
         await people.enrol_key("cyd", own.public, own.sign(people.to_sign("cyd", own.public)))
 
 

@@ -273,7 +273,7 @@ def _check_book(taken: _Taken | None, outside: Outside, report: CheckReport) -> 
     elif taken.missing is not None:
         report.add("I8", taken.run, taken.missing.line, f"the line {taken.missing.why}")
     elif len(taken.lines) != len(taken.links):
-        report.add("I8", taken.run, None, "what it said is not there any more, and only runs are erased")
+        report.add("I8", taken.run, None, "its text is missing, and only runs are erased")
     else:
         bodies = [body_of(line) for line in taken.lines]
         for place, what in _faults_in(taken.run, bodies):

@@ -24,22 +24,22 @@ def objection(terms: Approval | None, who: Decider | None, requester: str | None
     """Return what these terms have against a decider; "" where they have nothing.
 
     >>> objection(Approval(users=["ada"]), Decider("bob", strength="authenticated"), None)
-    'by somebody whom its terms do not name'
+    'by a person whom its terms do not name'
     >>> objection(Approval(users=["ada"]), Decider("ada", strength="authenticated"), None)
     ''
     """
     if terms is None or not takes_people(terms):
         return ""
     if who is None:
-        return "by nobody in particular, and its terms ask for a known person"
+        return "by no user in particular, and its terms ask for a known person"
     if who.strength not in ("authenticated", "signed"):
-        return "by a name that nobody verified"
+        return "by a name that was not verified"
     if terms.confirm:
         own = who.requester or (bool(requester) and who.id == requester and not who.acting_for)
-        return _unsigned(terms, who, proof) if own else "by somebody other than the person for whom the run acts"
+        return _unsigned(terms, who, proof) if own else "by a person other than the one for whom the run acts"
     named = terms.role is not None or bool(terms.users)
     if named and not listed(who, terms.users) and (terms.role is None or terms.role not in who.roles):
-        return "by somebody whom its terms do not name"
+        return "by a person whom its terms do not name"
     if terms.not_requester and (who.requester or _same(requester, who)):
         return "by the person for whom the run acts"
     if terms.not_requester and requester is None:
@@ -116,7 +116,7 @@ def outside(terms: Approval | None, who: Decider | None, requester: str | None) 
     if terms is None or not takes_people(terms):
         return ""
     if who is None or who.strength == "claimed":
-        return "by a name that nobody verified"
+        return "by a name that was not verified"
     bare = replace(terms, signed=False, step_up=False)
     steps = [of_step(bare, confirmed=False), of_step(bare, confirmed=True)]
     whys = [objection(step, who, requester) for step in steps]

@@ -67,7 +67,7 @@ def faults_of(bodies: Sequence[bytes]) -> Iterator[tuple[int, str]]:
                 yield place, f"{type(event).__name__} by {entry.by.id!r}: {what}"
             _learn(known, event)
         if not any(map(known.is_admin, known.here)):
-            yield place, "nobody is left to administer"
+            yield place, "no administrator is left"
 
 
 def _fault(known: _Known, entry: ev.Entry, event: ev.AnyDirectoryEvent) -> str:
@@ -144,9 +144,9 @@ def _impossible(known: _Known, event: ev.AnyDirectoryEvent) -> str:
     """Return why nobody at all could have made this event; "" where somebody could."""
     about = {getattr(event, name, "") for name in ("person", "giver", "receiver")} - {""}
     if isinstance(event, ev.SubjectForgotten | ev.UserProvisioned | ev.MembershipProvisioned):  # also of who left
-        return "" if event.person in known.kinds else "it is about somebody who was never there"
+        return "" if event.person in known.kinds else "it is about a user who was never there"
     if not isinstance(event, ev.PersonAdded | ev.PersonReturned) and about - known.here:
-        return "it is about somebody who is not there"
+        return "it is about a user who is not there"
     match event:
         case ev.PersonAdded():
             taken = _read(event.person) in known.read
@@ -197,7 +197,7 @@ def _delegation(known: _Known, event: ev.Delegated) -> str:
         return "an id is given once"
     if event.giver == event.receiver or "machine" in (known.kinds[event.giver], known.kinds[event.receiver]):
         return "one person delegates to another"
-    return "" if set(event.roles) <= known.all_roles(event.giver) else "nobody lends a role that they have not"
+    return "" if set(event.roles) <= known.all_roles(event.giver) else "a role is lent by a user who does not have it"
 
 
 def _read(name: str) -> str:

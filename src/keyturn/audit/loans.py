@@ -94,7 +94,7 @@ class Loans:
 
         for part in self._parts:
             if self._uncounted(part):
-                what = f"call {part.call} was let run as counted in {part.home}, which never counted it"
+                what = f"call {part.call} was allowed as counted in {part.home}, which never counted it"
                 report.add("I1", part.run, None, what)
 
         for part in self._told:

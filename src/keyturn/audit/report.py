@@ -18,7 +18,7 @@ INVARIANTS: dict[str, str] = {
     "I3": "one decision for each asking",
     "I4": "what was seen is what runs",
     "I5": "what was acknowledged is there",
-    "I6": "nothing that waits is lost",
+    "I6": "no pending request is lost",
     "I7": "in doubt nothing runs",
     "I8": "the record is whole, and its rows say what it says",
 }

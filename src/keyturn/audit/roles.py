@@ -115,7 +115,7 @@ class Roles:
             return f"{who.id!r} was judged by {place} entries of the directory, and {self.count} are there"
         person = self._people.get(who.id)
         if person is None or not person.here.before(place):
-            return f"the directory says at place {place} that nobody named {who.id!r} is there"
+            return f"the directory says at place {place} that there is no {who.id!r}"
         if person.machine:
             return f"{who.id!r} is a service account, which cannot decide" if who.strength != "claimed" else ""
         if who.acting_for:
@@ -158,7 +158,7 @@ class Roles:
                 whys.append(_missing(who, place, held & lent.roles if lent.roles else held))
         if "" in whys:
             return ""
-        why = whys[-1] if whys else "nobody delegated that to them"
+        why = whys[-1] if whys else "that role is not delegated to them"
         return f"{who.id!r} decided for {who.acting_for!r} at place {place} of the directory: {why}"
 
     def _roles(self, name: str, place: int) -> frozenset[str]:

@@ -57,4 +57,4 @@ def confirm_address(
 
 def _not_anothers(directory: Directory, person: Person, channel: str, address: str) -> None:
     if directory.holder(channel, address) not in (None, person.id):
-        raise Conflict("this address is confirmed as somebody else's; an administrator can take it from them")
+        raise Conflict("this address is confirmed for another user; an administrator can remove it there")

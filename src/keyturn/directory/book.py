@@ -81,7 +81,7 @@ class Book:
             self._forget()
             known, lines = 0, await self._journal.read(NAME)
         if not known and not lines and await self._journal.head(NAME):
-            raise LogDamaged(NAME, 0, "is not there any more: a directory is never erased")
+            raise LogDamaged(NAME, 0, "is missing: a directory is never erased")
         if known:
             if not lines or lines[0] != self._last:
                 raise LogDamaged(NAME, known - 1, "is not the line that was there before")

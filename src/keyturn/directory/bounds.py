@@ -116,7 +116,7 @@ def check_settings(before: dict[str, Any], name: str, value: object, *, own: boo
         return
     size = len(canonical(value))
     if size > ONE_SETTING:
-        raise UserError(f"a setting is at most {ONE_SETTING} characters of JSON; everybody reads it")
+        raise UserError(f"a setting is at most {ONE_SETTING} characters of JSON; every user reads it")
     most, whole = (MOST["settings"], OWN_SETTINGS) if own else (MOST_FOR_ALL, ALL_SETTINGS)
     if name not in before and len(before) >= most:
         raise LimitReached(f"{most} settings are the most: remove one first")

@@ -85,7 +85,7 @@ def own_id(person: str) -> str:
     if looks_as(person) == OURS:
         raise UserError(f"the id {person!r} is ours: in its name is recorded what no person did")
     if (why := mixed_script(person)) is not None:
-        raise UserError(f"the id {person!r} {why}; choose one that nobody takes for another's")
+        raise UserError(f"the id {person!r} {why}; choose one that is not mistaken for another user's")
     return person
 
 
@@ -128,7 +128,7 @@ def remove(directory: Directory, by: str, person: str) -> Events:
 def keep_an_admin(directory: Directory, person: str) -> None:
     """Refuse to do without the last administrator."""
     if directory.admins() == [person]:
-        raise UserError(f"{person!r} is the last administrator: give somebody else the role {ADMIN!r} first")
+        raise UserError(f"{person!r} is the last administrator: give another user the role {ADMIN!r} first")
 
 
 def give_role(directory: Directory, by: str, role: str, person: str, group: str) -> Events:
@@ -149,7 +149,7 @@ def take_role(directory: Directory, by: str, role: str, person: str, group: str)
     if role == ADMIN:
         left = after(directory, taken).admins()
         if not left:
-            raise UserError(f"nobody would be left to administer: give somebody else the role {ADMIN!r} first")
+            raise UserError(f"no administrator would be left: give another user the role {ADMIN!r} first")
     return [taken]
 
 
@@ -184,7 +184,7 @@ def leave(directory: Directory, by: str, group: str, person: str) -> Events:
         return []
     gone = ev.GroupLeft(group, person)
     if not after(directory, gone).admins():
-        raise UserError(f"nobody would be left to administer: give somebody else the role {ADMIN!r} first")
+        raise UserError(f"no administrator would be left: give another user the role {ADMIN!r} first")
     return [gone]
 
 
@@ -222,12 +222,12 @@ def enrol_key(directory: Directory, by: str, enrolled: ev.KeyEnrolled) -> Events
     """Enrol a person's own key, by themselves; it counts when it is confirmed."""
     person = somebody(directory, enrolled.person)
     if by != person.id:
-        raise NotAllowed(f"a key is enrolled by the person whose it is, {person.id!r}, and by nobody else")
+        raise NotAllowed(f"a key is enrolled by the person whose it is, {person.id!r}, and by no other user")
     if person.kind == "machine":
         raise UserError(f"{person.id!r} is a service account; only a person's own key signs decisions")
     known = directory.keys.get(enrolled.key)
     if known is not None:
-        whose = "yours" if known.person == by else "somebody else's"
+        whose = "yours" if known.person == by else "another user's"
         raise Conflict(f"this key is {whose} already; a key is enrolled once")
     one_line(enrolled.label, "a label")
     room_for("keys", [key for key in directory.keys.values() if key.person == by and key.revoked_at is None])
@@ -247,7 +247,7 @@ def confirm_key(directory: Directory, by: str, key: str, proof: Proof | None) ->
     admin(directory, by)
     first = all(each.confirmed_at is None for each in directory.keys.values())
     if found.person == by and not first:
-        raise NotAllowed("a key is confirmed by somebody other than its owner")
+        raise NotAllowed("a key is confirmed by a user other than its owner")
     if not first and proof is None:
         raise NotAllowed("a key is confirmed with the signature of a key that counts already: sign the confirmation")
     if proof is not None:
@@ -291,7 +291,7 @@ def delegate(directory: Directory, by: str, given: ev.Delegated, now: int) -> Ev
     own_or_admin(directory, by, given.giver)
     giver, receiver = somebody(directory, given.giver), somebody(directory, given.receiver)
     if giver.id == receiver.id:
-        raise UserError("nobody delegates to themselves")
+        raise UserError("a user cannot delegate to themselves")
     if "machine" in (giver.kind, receiver.kind):
         raise UserError("only people decide in each other's place")
     if given.until <= now:
@@ -328,7 +328,7 @@ def make_link(directory: Directory, by: str, made: ev.LinkMade) -> Events:
 def check_relinked(directory: Directory, person: str) -> None:
     """Refuse a sign-in of a person who has used no link since the store was restored from a copy."""
     if person in directory.relink:  # they may have been removed since the copy was made
-        raise NotAllowed("the store was brought back from a copy: sign in by a link of an administrator first")
+        raise NotAllowed("the store was restored from a backup: sign in with a link from an administrator first")
 
 
 def begin_session(
@@ -358,7 +358,7 @@ def _signed_in(directory: Directory, person: str, said: ev.KeyCounted) -> Events
         return []
     counted = count_key(directory, person, said.key, said.count)
     if not counted:
-        raise NotAllowed("the key counts no more than it did before: it was copied, or the proof is an old one")
+        raise NotAllowed("the key's counter did not increase: it was copied, or the proof is an old one")
     return counted
 
 

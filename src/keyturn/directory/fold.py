@@ -108,7 +108,7 @@ def _token_revoked(d: Directory, e: ev.TokenRevoked, entry: ev.Entry) -> None:
 
 def _key_enrolled(d: Directory, e: ev.KeyEnrolled, entry: ev.Entry) -> None:
     if e.key in d.keys:  # whose key it is was said once; nobody could make this entry
-        raise ValueError("a key that is somebody's already")
+        raise ValueError("a key that is enrolled already")
     d.keys[e.key] = Key(e.key, e.person, e.scheme, e.public, e.label, entry.at)
 
 

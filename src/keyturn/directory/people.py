@@ -327,9 +327,7 @@ class People(SignIns):
             check_pace(now.paces.get(key.person, Pace()), at, SIGNATURES_AN_HOUR)
             events = decide.count_key(now, key.person, key.id, count)
             if not events:  # another signature was counted since it was looked at
-                raise ProofRefused(
-                    "the key counts no more than it did before: it was copied, or the proof is an old one"
-                )
+                raise ProofRefused("the key's counter did not increase: it was copied, or the proof is an old one")
             return events
 
         await self._change(key.person, counted)

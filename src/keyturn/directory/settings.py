@@ -42,6 +42,6 @@ def check_setting(name: str, value: object, person: str) -> None:
     if kind is None:
         return
     if person:
-        raise UserError(f"the setting {name!r} is for everybody: leave out the person")
+        raise UserError(f"the setting {name!r} applies to every user: leave out the person")
     if value is not None and not isinstance(value, kind):
         raise UserError(f"the setting {name!r} is {_WORDS[kind]}, not {value!r}")

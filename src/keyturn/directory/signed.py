@@ -78,7 +78,7 @@ def check_decision(
     """
     proof, who = decision.proof, decision.decider
     if proof is None or who is None:
-        raise ProofRefused("nobody signed it")
+        raise ProofRefused("it is not signed")
     key = directory.keys.get(proof.key)
     if key is None or key.person != who.id:
         raise ProofRefused(f"it is not by a key of {who.id!r}")
@@ -127,7 +127,7 @@ def unsigned(
         if not (past or {}).get(-1 if who.place is None else who.place, directory).vouches(who, decision.at):
             return f"the directory does not say of {who.id!r} what the decision says"
         if None in due:
-            return "the terms let nobody break the glass"
+            return "the terms allow no emergency override"
         return next(filter(None, (barred(each, who, run.requester, decision.proof) for each in due)), "")
 
     if call.met or any(each.then is not None for each in terms):
@@ -135,7 +135,7 @@ def unsigned(
     for decision in letting(call):
         due = [each.behind_glass() if decision.broke_glass else each.at_step(confirmed=True) for each in terms]
         if why := wrong(decision, due):
-            return f"the decision of {decision.by or 'nobody in particular'} does not count: {why}"
+            return f"the decision of {decision.by or 'no user in particular'} does not count: {why}"
         assert decision.decider is not None
         signed.append(decision.decider)
     if made is not None and made.verdict in _APPROVES and not made.broke_glass:

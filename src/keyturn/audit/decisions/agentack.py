@@ -180,7 +180,7 @@ class AgentackTrace:
         action = self._actions[call.id]
         fresh = not action.requested and not action.over
         if not fresh:
-            self._settle(call, "what was said of it counts no more")
+            self._settle(call, "what was said of it is void")
         if isinstance(event, ev.CallNeeds) and event.wants == "approval":  # it has done nothing yet
             self._new(call)
         elif isinstance(event, ev.CallNeeds):

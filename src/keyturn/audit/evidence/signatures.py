@@ -96,7 +96,7 @@ class Signatures:
         if keys.hidden and report.signatures:
             report.notes.append(
                 f"{keys.hidden} entries of the directory are withheld, as those that hold a password are; that no key "
-                "is revoked in them is the word of whoever signed this file"
+                "is revoked in them is stated by the signer of this file alone"
             )
         if keys.first and report.signatures:
             report.notes.append(

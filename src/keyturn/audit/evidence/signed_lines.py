@@ -96,7 +96,7 @@ class SignedLines:
         if made.proof is None and (who is None or who.strength != "signed"):
             return
         if who is None:
-            yield "a decision is signed, and nobody is said to have made it"
+            yield "a decision is signed, and names no decider"
             return
         began = self._start()
         if began is None:

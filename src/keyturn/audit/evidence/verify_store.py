@@ -99,5 +99,5 @@ def _what(head: int | None, has: int) -> tuple[FaultKind, str]:
     if head is not None and has < head:
         return "missing", f"it is not the line that was written there: {head - has} of {head} lines are missing"
     if head is not None and has > head:
-        return "added", f"it is not the line that was written there: {has - head} lines are there that nobody counted"
+        return "added", f"it is not the line that was written there: {has - head} lines are there that were not counted"
     return "changed", "it is not the line that was written there"

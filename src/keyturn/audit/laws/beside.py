@@ -34,7 +34,7 @@ def marked(audited: AuditedRun, event: ev.CallMarked) -> None:
     before = call.claim if event.mark == "claim" else call.snoozes.get(who)
     if event.until is None:
         own = before is not None and before.decider.id == who
-        need(own, "I8", f"a mark of call {call.id} was taken off that was not there, or somebody else's")
+        need(own, "I8", f"a mark of call {call.id} was taken off that was not there, or another person's")
     else:
         timely = audited.now < event.until <= audited.now + _LONGEST_MS
         need(timely, "I8", f"call {call.id} was marked for another time than a mark may last")
@@ -52,7 +52,7 @@ def looked(audited: AuditedRun, event: ev.CallLooked) -> None:
     who = event.decider
     need(call.place in WAITING, "I8", f"call {call.id} was looked at while it was {call.place}")
     _of_this_asking(audited, call, event.digest, "a look")
-    need(who.strength != "claimed", "I1", f"call {call.id} was looked at by a name that nobody verified")
+    need(who.strength != "claimed", "I1", f"call {call.id} was looked at by a name that was not verified")
     glass = behind_glass(call.stated)
     why = outside(call.terms, who, audited.requester)
     why = why if glass is None else why and outside(glass, who, audited.requester)
@@ -88,9 +88,9 @@ def vote_withdrawn(audited: AuditedRun, event: ev.VoteWithdrawn) -> None:
     vote = earlier or (sure if confirms else call.votes.get(name))
     who, voter = made.decider, None if vote is None else vote.decider
     if vote is None or who is None or made.verdict != "withdraw" or made.via != "person":
-        raise Broken("I1", f"a vote on call {call.id} was withdrawn that was never cast, or by somebody else")
+        raise Broken("I1", f"a vote on call {call.id} was withdrawn that was never cast, or by another person")
     known = voter is None or voter.strength == "claimed" or who.strength != "claimed"
-    need(known, "I1", f"a vote on call {call.id} was withdrawn by a name that nobody verified")
+    need(known, "I1", f"a vote on call {call.id} was withdrawn by a name that was not verified")
     signed = vote.proof is None or made.proof is not None
     need(signed, "I1", f"a signed vote on call {call.id} was withdrawn without a signature")
     need(made.at == audited.now, "I8", f"a withdrawal on call {call.id} has another time than its line")
@@ -108,7 +108,7 @@ def taken_from(audited: AuditedRun, event: ev.ApprovalWithdrawn) -> None:
     if call.place != "ready" or call.supplied:
         raise Broken("I8", f"an approval of call {call.id} was taken back while it was {call.place}")
     approved = call.decision is not None or call.allowed_by.startswith(GRANT)
-    need(approved, "I8", f"an approval of call {call.id} was taken back, and nobody had approved it")
+    need(approved, "I8", f"an approval of call {call.id} was taken back that was never given")
     why = "" if _let_it_run(audited, call, event.decider) else outside(call.terms, event.decider, audited.requester)
     need(not why, "I8", f"the approval of call {call.id} was taken back {why}")
     audited.withdrawn = call.id

@@ -19,7 +19,7 @@ def check(call: AuditedCall, made: ev.Decision) -> None:
     if call.place == "asking" or made.via != "person":
         return
     again = any(one_voice(vote.decider, made.decider) for step in call.met for vote in step.votes.values())
-    need(not again, "I1", f"call {call.id} was decided by somebody who had voted in an earlier step")
+    need(not again, "I1", f"call {call.id} was decided by a voter of an earlier step")
     edited = made.verdict == "edit" and in_chain(call)
     need(not edited, "I4", f"call {call.id} was edited, and each step of its chain approves the same call")
 
@@ -28,7 +28,7 @@ def check_last(call: AuditedCall, made: ev.Decision) -> None:
     """Check that a call of a chain is let run, or answered, in the last step, and before it in an emergency alone."""
     lets = made.verdict in ("approve", "edit", "retry", "answer") and made.via == "person" and not made.broke_glass
     early = lets and call.place != "asking" and call.terms is not None and call.terms.then is not None
-    need(not early, "I1", f"call {call.id} was decided before every step of its chain was met")
+    need(not early, "I1", f"call {call.id} was decided although a step of its chain was not met")
 
 
 def voted(audited: AuditedRun, call: AuditedCall, made: ev.Decision) -> None:

@@ -55,7 +55,7 @@ def _may_be_copied(audited: AuditedRun, call: AuditedCall) -> None:
     unasked = call.decision is None and not call.allowed_by.startswith(GRANT)
     at_work = call.place == "running" and audited.framed(call.id) and unasked
     over = call.place in ("new", "dead", "settled")
-    need(asked or at_work or over, "I1", f"call {call.id} was let run in another run, and goes on in a fork")
+    need(asked or at_work or over, "I1", f"call {call.id} was allowed in another run, and goes on in a fork")
 
 
 def own_lines(audited: AuditedRun) -> None:

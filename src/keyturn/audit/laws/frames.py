@@ -31,7 +31,7 @@ def closed(audited: AuditedRun, event: ev.FrameClosed) -> None:
     below = event.frame + "/"
     for name in [name for name in audited.calls if name.startswith(below)]:
         unknown = audited.calls[name].place in ("running", "doubt") and name not in audited.frames
-        need(not unknown, "I2", f"call {name} was dropped with its agent, and nobody knows what became of it")
+        need(not unknown, "I2", f"call {name} was dropped with its agent, and its outcome is unknown")
         del audited.calls[name]
     audited.frames = {name: frame for name, frame in audited.frames.items() if not name.startswith(below)}
     if event.frame == ev.ROOT:

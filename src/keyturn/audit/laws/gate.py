@@ -61,7 +61,7 @@ def screened(audited: AuditedRun, event: ev.CallScreened) -> None:
         return
     need(call.place == "new", "I3", f"call {call.id} was screened again while it was {call.place}")
     shows = event.preview is not None and event.action != "ask"
-    need(not shows, "I4", f"call {call.id} records a preview, and nobody was asked about it")
+    need(not shows, "I4", f"call {call.id} records a preview, and no decision was requested")
     dated = event.action != "ask" or event.at == audited.now
     need(dated, "I8", f"call {call.id} asks with another time than that of its line")
     _as_stated(audited, event, call)
@@ -107,7 +107,7 @@ def voted(audited: AuditedRun, event: ev.VoteCast) -> None:
     """Check a vote that does not settle the call yet."""
     made = event.decision
     call = audited.at(made.call)
-    need(call.place in WAITING, "I3", f"somebody voted on call {call.id}, which was not waiting")
+    need(call.place in WAITING, "I3", f"a vote was cast on call {call.id}, which was not waiting")
     if event.replaced:
         need(made.at <= audited.now, "I8", f"a vote on call {call.id} has a later time than its line")
         return
@@ -198,7 +198,7 @@ def _check_via(audited: AuditedRun, call: AuditedCall, made: ev.Decision) -> Non
         why = objection(terms, made.decider, audited.requester, made.proof)
         need(not why, "I1", f"call {call.id} was decided {why}")
         soon = hasty(terms, call.looks, made)
-        need(not soon, "I1", f"call {call.id} was let run by somebody who had not looked at it for long enough")
+        need(not soon, "I1", f"call {call.id} was approved by an approver who had not viewed it for long enough")
     else:
         need(made.decider is None, "I1", f"call {call.id} was decided by no person, and a person is named")
         _check_no_person(call, made)
@@ -226,7 +226,7 @@ def _check_no_person(call: AuditedCall, made: ev.Decision) -> None:
         need(
             made.verdict != "retry" or not call.revoked,
             "I1",
-            f"a probe let call {call.id} run again, and what had let it run does not any more",
+            f"a probe let call {call.id} run again, and what had allowed it is revoked",
         )
     else:
         need(made.via == "clock", "I7", f"call {call.id} was decided by something unknown")
@@ -241,7 +241,7 @@ def _check_edit(audited: AuditedRun, call: AuditedCall, made: ev.Decision) -> No
     before = call.decision
     kept = before is not None and (made.args, made.basis) == (before.args, before.basis) and call.place != "asked"
     allowed = kept or (made.verdict == "edit" and made.args)
-    need(allowed, "I4", f"call {call.id} would run with other arguments, and nobody edited it")
+    need(allowed, "I4", f"call {call.id} would run with other arguments than were edited or proposed")
     bound = made.runs == call.edit_digest(audited.bound_to, made.args, made.basis)
     need(bound, "I4", f"the edit of call {call.id} is bound to other arguments than it names")
 
@@ -317,7 +317,7 @@ def lost(audited: AuditedRun, event: ev.CallLost) -> None:
     else:
         _running(audited, event.call, "was lost")
     shows = event.preview is not None and (event.again or call.place == "running")
-    need(not shows, "I4", f"call {call.id} was lost at work and records a preview, which nobody was asked about")
+    need(not shows, "I4", f"call {call.id} was lost at work and records a preview for which no decision was requested")
     call.reason = event.why
     call.renewed = event.nonce or call.renewed
     call.preview = event.preview or call.preview

@@ -131,7 +131,7 @@ def uncovered(audited: AuditedRun, grant: ev.GrantTerms, call: AuditedCall, term
         return "looks at nothing, where who approves has to look"
     steps = [of_step(each, confirmed=confirmed) for each in alone for confirmed in (False, True)]
     if all(objection(step, grant.decider, audited.requester) for step in steps):
-        return "was given by somebody who could not have decided the call"
+        return "was given by a person who could not have decided the call"
     # An approval covers what it surely means; "never again" holds where nobody can tell, too.
     means = may_hold if grant.verdict == "reject" else holds
     return "" if means(grant.where, value_of(call.args)) else "is for other arguments"

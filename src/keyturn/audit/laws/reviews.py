@@ -61,7 +61,7 @@ def review_given(audited: AuditedRun, event: ev.ReviewGiven) -> None:
     """Check that a review is of somebody who may give it, once, on what was shown."""
     review = audited.reviews.get(event.call)
     if review is None or review.said is not None:
-        raise Broken("I3", f"call {event.call} was reviewed, and nobody was asked about it any more")
+        raise Broken("I3", f"call {event.call} was reviewed, and no review was pending")
     need(event.digest == review.digest, "I4", f"a review of call {event.call} is of other bytes")
     known = event.verdict in ("right", "wrong") and (event.verdict == "right" or event.note)
     need(known, "I7", f"a review of call {event.call} says neither right nor what was wrong")
@@ -80,12 +80,12 @@ def _barred(review: AuditedReview, who: Decider, requester: str | None) -> str:
     """Return why somebody may not review a call; "" where they may."""
     own = (who.id, who.acting_for)
     if who.strength not in ("authenticated", "signed"):
-        return "by a name that nobody verified"
+        return "by a name that was not verified"
     if same_person(review.deciders, own):
-        return "by somebody on whose word it was let run"
+        return "by a person who approved it"
     if who.requester or same_person([requester or ""], own):
         return "by the person for whom the run acts"
     terms = review.call.terms or Approval()
     users = [user for user in terms.users if not same_person([user], review.deciders)]
     named = listed(who, users) or (terms.role is not None and terms.role in who.roles)
-    return "" if named or not (users or terms.role is not None) else "by somebody whom its terms do not name"
+    return "" if named or not (users or terms.role is not None) else "by a person whom its terms do not name"

@@ -17,7 +17,11 @@ _AGAIN = ("ask_again", "escalate", "restored", "forked", "terms", "step")
 def check_steps(audited: AuditedRun, call: AuditedCall, made: ev.Decision) -> None:
     """Check that others decide after the requester confirmed, and nobody instead of them but in an emergency."""
     second = made.verdict in ("reject", "expire") or made.broke_glass or confirmed(audited, call)
-    need(second or not two_steps(call.terms), "I1", f"call {call.id} was decided before its requester confirmed it")
+    need(
+        second or not two_steps(call.terms),
+        "I1",
+        f"call {call.id} was decided although its requester had not confirmed it",
+    )
     need(not made.confirms, "I1", f"call {call.id} was decided by a confirmation")
     chains.check_last(call, made)
 
@@ -86,7 +90,7 @@ def check_expiry(audited: AuditedRun, call: AuditedCall) -> None:
     need(ran_out(audited, call), "I6", f"call {call.id} expired before its time")
     terms = call.terms or Approval()
     more = terms.on_expiry == "escalate" or _once_more(call, terms)
-    need(not more, "I6", f"call {call.id} expired where its terms say that somebody is asked once more")
+    need(not more, "I6", f"call {call.id} expired where its terms say that it is requested once more")
 
 
 def _once_more(call: AuditedCall, terms: Approval) -> bool:
