@@ -12,7 +12,20 @@ from typing import Any
 
 import pytest
 
-from keyturn import Agent, ModelBehaviorError, RunConfig, ToolExecutionConfig, UserError, function_tool
+from keyturn import (
+    Agent,
+    ModelBehaviorError,
+    RunConfig,
+    RunContextWrapper,
+    RunState,
+    ToolExecutionConfig,
+    UserError,
+    function_tool,
+)
+from keyturn.core.codec import Log
+from keyturn.engine.run.agents import AgentGraph
+from keyturn.engine.run.open_run import OpenRun
+from keyturn.engine.run.used_states import UsedStates
 from keyturn.models.scripted.items import assistant_message, function_call
 from tests.playing import approved, play, raw_call, script, told
 from tests.table import each
@@ -71,6 +84,9 @@ MALFORMED: dict[str, str] = {
     "JSON-RPC": f'{{"jsonrpc": "2.0", "method": "pay", "params": {GOOD}}}',
     "the schema": '{"type": "object", "properties": {"to": {"type": "string"}}}',
     # Objects that do not fit.
+    "a number as text": '{"to": "ada", "amount": "3", "notes": []}',
+    "a number with a point": '{"to": "ada", "amount": 3.0, "notes": []}',
+    "true for one": '{"to": "ada", "amount": true, "notes": []}',
     "a text as number": '{"to": 7, "amount": 3, "notes": []}',
     "a fraction": '{"to": "ada", "amount": 3.5, "notes": []}',
     "null for a number": '{"to": "ada", "amount": null, "notes": []}',
@@ -88,11 +104,11 @@ MALFORMED: dict[str, str] = {
 }  # fmt: skip
 
 
-def payments() -> tuple[list[Any], Any]:
+def payments(**options: Any) -> tuple[list[Any], Any]:
     """A tool that writes down what it did."""
     done: list[Any] = []
 
-    @function_tool
+    @function_tool(**options)
     def pay(to: str, amount: int, notes: list[str]) -> str:
         """Pay somebody."""
         done.append((to, amount, notes))
@@ -114,10 +130,11 @@ async def test_what_is_almost_right_goes_back_with_its_fault(arguments: str) -> 
 
 
 @each(("amount", "runs"), [('"3"', 3), ("3.0", 3), ("true", 1)])
-async def test_what_the_types_of_python_take_is_approved_as_it_will_run(amount: str, runs: int) -> None:
-    """Pydantic reads these as a number: the request shows that number, and it is what the tool gets."""
-    done, pay = payments()
-    pay.needs_approval = True
+async def test_what_the_types_of_python_take_is_approved_as_it_will_run_where_a_tool_is_lax(
+    amount: str, runs: int
+) -> None:
+    """By `strict_mode=False` Pydantic reads these as a number: the request shows it, and it is what the tool gets."""
+    done, pay = payments(strict_mode=False, needs_approval=True)
     model = script([raw_call("pay", "c1", f'{{"to": "ada", "amount": {amount}, "notes": []}}')], "done")
     agent = Agent("a", model=model, tools=[pay])
     paused = await play(agent)
@@ -167,6 +184,25 @@ async def test_how_many_there_may_be_is_a_setting(most: int | None, asked: int) 
     assert len(model.calls) == asked
     with pytest.raises(UserError, match="max_invalid_replies must be a whole number of 1 or more, or None"):
         ToolExecutionConfig(max_invalid_replies=0)
+
+
+async def test_the_tries_are_counted_by_the_log_over_a_restart(streamed: bool) -> None:
+    """Wherever its process dies, another one asks the model only as often as the first one would have."""
+    _, pay = payments()
+    config = RunConfig(tool_execution=ToolExecutionConfig(max_invalid_replies=3))
+    agent = Agent("a", model=script(*[BAD] * 3), tools=[pay])
+    with pytest.raises(ModelBehaviorError) as raised:
+        await play(agent, "go", streamed, run_config=config)
+    failed: Any = raised.value
+    whole = failed.run_data.to_state().live.log
+    left = []
+    for cut in range(1, len(whole)):
+        agent.model = script(*[BAD] * 3)
+        live = OpenRun(Log.read(whole.lines(cut)), AgentGraph(agent), RunContextWrapper(None), used=UsedStates())
+        with pytest.raises(ModelBehaviorError, match="made 3 replies in a row"):
+            await play(agent, RunState.at(live, cut, []), streamed, run_config=config)
+        left.append(len(agent.model.calls))
+    assert left == [3, 2, 1, 0]
 
 
 async def test_a_good_call_beside_or_between_begins_anew() -> None:

@@ -243,7 +243,7 @@ async def test_an_approved_tool_that_says_retry_asks_again_when_it_is_called_aga
 
 
 async def test_an_approver_sees_validated_arguments_with_defaults_as_they_will_run(run: Any) -> None:
-    agent: Agent[Any] = Agent(ScriptedModel([[call("pay", amount="10")], "Done."]), output_type=TEXT_OR_REQUESTS)
+    agent: Agent[Any] = Agent(ScriptedModel([[call("pay", amount=10)], "Done."]), output_type=TEXT_OR_REQUESTS)
     ran: list[Any] = []
 
     @agent.tool_plain(requires_approval=True)
@@ -257,7 +257,7 @@ async def test_an_approver_sees_validated_arguments_with_defaults_as_they_will_r
 
 
 async def test_arguments_that_do_not_fit_never_reach_a_person(run: Any) -> None:
-    bank = Bank([call("pay", amount="much")], "Sorry.")
+    bank = Bank([call("pay", amount="much")], [call("pay", amount="10")], "Sorry.")
     assert ((await run(bank.agent, "Pay.")).output, bank.ran) == ("Sorry.", [])
 
 

@@ -10,7 +10,7 @@ Prints:
 from pydantic_ai import Agent, DeferredToolRequests, DeferredToolResults
 from scripted import call, model
 
-steps = model(call("pay", "p1", amount="much"), call("pay", "p2", amount="10"), "Paid.")
+steps = model(call("pay", "p1", amount="much"), call("pay", "p2", amount=10), "Paid.")
 agent = Agent(steps, output_type=[str, DeferredToolRequests])
 
 

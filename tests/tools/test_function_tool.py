@@ -147,14 +147,14 @@ def test_an_unknown_option_is_refused() -> None:
 def test_the_models_text_is_kept_where_it_says_what_runs() -> None:
     kept = add.prepare(call('{ "a": 1, "b": 2 }'))
     assert (kept.text, kept.params) == ('{ "a": 1, "b": 2 }', {"a": 1, "b": 2})
-    filled = add.prepare(call('{"a": "1"}'))
+    filled = add.prepare(call('{"a": 1}'))
     assert (filled.text, filled.params) == ('{"a":1,"b":1}', {"a": 1, "b": 1})
 
 
 BAD = ["null", "[]", '"x"', "{", '{"a": 1, "a": 2}', '{"a": NaN}', '{"a": 1e999}', '{"a": "\\ud800"}', '{"a":1} x']
 
 
-@each("text", [*BAD, "", '{"a": "one"}', '{"a": 1, "c": 2}', '{"a": null}'])
+@each("text", [*BAD, "", '{"a": "1"}', '{"a": 1, "c": 2}', '{"a": null}'])
 def test_what_the_function_cannot_take_is_refused(text: str) -> None:
     with pytest.raises(InvalidArguments, match="The arguments of add are invalid"):
         add.prepare(call(text))

@@ -322,6 +322,8 @@ def _session_written(run: Run, event: ev.SessionWritten) -> None:
 
 def _run_failed(run: Run, event: ev.RunFailed) -> None:
     run.move("set_aside" if event.lost else "fail")
+    for frame in run.frames.values():  # whoever resumes the run lets its models try again
+        frame.invalid = ()
     run.error = event.error
     run.traceback = event.traceback
     run.lost = event.lost

@@ -159,6 +159,7 @@ def recorded(run: Run, event: ev.ReplyRecorded) -> None:
     frame.replied = len(event.output)
     frame.used_tools = frame.used_tools or bool(event.proposals)
     frame.judged = event.judged and bool(event.proposals)
+    frame.invalid = _invalid(frame, event)
     if event.response_id is not None:
         frame.response_id = event.response_id
     count(run, event)
@@ -176,6 +177,13 @@ def recorded(run: Run, event: ev.ReplyRecorded) -> None:
         frame.unread = True
     frame.open += len(event.proposals)
     open_calls(run, frame, event)
+
+
+def _invalid(frame: Frame, event: ev.ReplyRecorded) -> tuple[str, ...]:
+    """Return the replies in a row none of whose calls could be made, with this one: they are counted over restarts."""
+    if not event.proposals or any(proposal.refused is None for proposal in event.proposals):
+        return ()
+    return *frame.invalid, ", ".join(dict.fromkeys(proposal.name for proposal in event.proposals))
 
 
 def _not_heard(frame: Frame, event: ev.ReplyRecorded) -> list[Any]:

@@ -172,6 +172,7 @@ class Frame(msgspec.Struct):
     unseen: tuple[Item, ...] = ()  # the messages that they have not looked at
     barrier: bool = True  # the model waits for all results; without it, it goes on talking
     before: tuple[str, ...] = ()  # the paths of the agents that were at work in it before, in their order
+    invalid: tuple[str, ...] = ()  # the names called by each reply in a row none of whose calls could be made
 
     def move(self, verb: str) -> None:
         """Go on to the next phase."""

@@ -30,7 +30,7 @@ def error(text: str, shape: Any = Order, **options: Any) -> ValidationError:
 def test_each_place_and_what_is_expected_there() -> None:
     said = complaints(error('{"items": [{"name": 1, "price": "x"}, {"price": 1}]}'))
     assert said.split("; ") == [
-        "items[0].name: Input should be a valid string",
+        "items[0].name: Input should be a valid string, not an integer",
         "items[0].price: Input should be a valid number, unable to parse string as a number",
         "items[1].name: a value is required",
     ]

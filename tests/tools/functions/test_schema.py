@@ -82,13 +82,83 @@ PAY = function_schema(pay)
         ('{"amount":5,"currency":"EUR"}', '{"amount":5,"currency":"EUR"}', True),
         (' {"currency": "\\u00e9",\n"amount": 5}', '{"amount":5,"currency":"é"}', True),
         ('{"amount":5}', '{"amount":5,"currency":"EUR"}', False),
-        ('{"amount":"5","currency":"EUR"}', '{"amount":5,"currency":"EUR"}', False),
-        ('{"amount":5.0,"currency":"EUR"}', '{"amount":5,"currency":"EUR"}', False),
-        ('{"amount":true,"currency":"EUR"}', '{"amount":1,"currency":"EUR"}', False),
     ],
 )
 def test_what_will_run_is_validated_defaulted_and_canonical(text: str, frozen: str, exact: bool) -> None:
     assert PAY.freeze(text) == Frozen(frozen, json.loads(frozen), exact)
+
+
+class Level(enum.IntEnum):
+    LOW = 1
+
+
+@each(
+    ("annotation", "fits", "lax"),
+    [
+        (int, ["3"], ['"3"', "3.0", "true"]),
+        (float, ["3.5", "3"], ['"3.5"', "true"]),
+        (bool, ["true"], ["1", '"true"', '"yes"']),
+        (int | None, ["3", "null"], ['"3"']),
+        (list[int], ["[3]"], ['["3"]']),
+        (Place, ['{"city":"x"}'], []),
+        (Size, ['{"width":3}'], ['{"width":"3"}']),
+        (Options, ['{"depth":3}'], ['{"depth":3.0}']),
+        (Level, ["1"], ['"1"']),
+        # What JSON has no type for is written as a string, and read from one.
+        (Colour, ['"red"'], []),
+        (Decimal, ["3", '"3.50"'], []),
+        (datetime.date, ['"2026-11-28"'], ['"2026-11-28T00:00:00"']),
+        (datetime.datetime, ['"2026-11-28T12:00:00Z"'], ["1700000000", '"2026-11-28"']),
+        (datetime.timedelta, ['"PT1H"', '"01:00:00"'], ["3600"]),
+        (uuid.UUID, ['"12345678-1234-5678-1234-567812345678"'], []),
+        (Path, ['"a.txt"'], []),
+        (bytes, ['"abc"'], []),
+        (tuple[int, str], ['[3,"a"]'], ['["3","a"]']),
+        (set[int], ["[3]"], ["[3.0]"]),
+        (Json[list[int]], ['"[3]"'], ['"[\\"3\\"]"']),
+        # By a validator of one's own, one parameter is read as its author wants.
+        (Annotated[int, BeforeValidator(int)], ["3", '"3"'], []),
+    ],
+)
+def test_arguments_are_held_to_the_schema_that_the_model_was_given(annotation: Any, fits: Any, lax: Any) -> None:
+    def f(x: Any) -> None: ...
+
+    f.__annotations__["x"] = annotation
+    strict, by_wish = function_schema(f), loose(f)
+    for value in fits:
+        text = f'{{"x":{value}}}'
+        assert strict.bind(strict.freeze(text).text) == by_wish.bind(by_wish.freeze(text).text)
+    for value in lax:
+        text = f'{{"x":{value}}}'
+        assert refusal(strict, text).startswith("x"), value
+        assert not by_wish.freeze(text).exact, "a person is shown what it was read as"
+
+
+@each(
+    ("annotation", "default", "runs"),
+    [
+        (float, 1, 1.0),
+        (bool, 0, False),
+        (int, 2.0, 2),
+        (Decimal, 0, Decimal(0)),
+        (Path, Path("a.txt"), Path("a.txt")),
+        (Path, "a.txt", Path("a.txt")),
+        (Colour, "red", Colour.RED),
+        (datetime.date, "2026-11-28", datetime.date(2026, 11, 28)),
+        (datetime.timedelta, 3, datetime.timedelta(seconds=3)),
+        (tuple[int, ...], [], ()),
+        (set[int], {1}, {1}),
+        (Size, Size(3), Size(3, 1.0)),
+        (Annotated[int, Field(ge=0)], Field(1.0, le=3), 1),
+    ],
+)
+def test_a_default_may_be_what_python_takes_for_its_type(annotation: Any, default: Any, runs: Any) -> None:
+    def f(x: Any = default) -> None: ...
+
+    f.__annotations__["x"] = annotation
+    for schema in (function_schema(f), loose(f)):
+        [value] = schema.bind(schema.freeze("").text)[0]
+        assert (value, type(value)) == (runs, type(runs))
 
 
 def test_no_text_counts_as_no_arguments() -> None:
@@ -112,8 +182,10 @@ def test_no_text_counts_as_no_arguments() -> None:
         ('{"amount":1e999}', "they are not strict JSON: "),
         ('{"amount":1,"currency":"\\ud800"}', "they are not strict JSON: "),
         ("{}", "amount: a value is required"),
-        ('{"amount":null}', "amount: Input should be a valid integer"),
-        ('{"amount":"lots"}', "amount: Input should be a valid integer, unable to parse"),
+        ('{"amount":null}', "amount: Input should be a valid integer, not null"),
+        ('{"amount":"5"}', "amount: Input should be a valid integer, not a string"),
+        ('{"amount":5.0}', "amount: Input should be a valid integer, not a number with a fraction"),
+        ('{"amount":true}', "amount: Input should be a valid integer, not a boolean"),
         ('{"amount":1,"tip":2}', "tip: there is no such field, only amount, currency"),
     ],
 )
@@ -142,7 +214,7 @@ def test_what_is_unknown_is_dropped_only_without_strictness() -> None:
 def test_numbers_that_json_cannot_hold_are_refused_as_text_too() -> None:
     def f(x: float) -> None: ...
 
-    assert refusal(function_schema(f), '{"x":"inf"}') == "x: Input should be a finite number"
+    assert refusal(loose(f), '{"x":"inf"}') == "x: Input should be a finite number"
 
     class Own(BaseModel):
         x: float
@@ -150,7 +222,7 @@ def test_numbers_that_json_cannot_hold_are_refused_as_text_too() -> None:
     def g(own: Own) -> None: ...
 
     with pytest.raises(InvalidArguments):
-        function_schema(g).freeze('{"own":{"x":"nan"}}')
+        loose(g).freeze('{"own":{"x":"nan"}}')
 
 
 def test_a_validator_that_crashes_is_a_refusal_with_its_cause() -> None:
@@ -270,7 +342,7 @@ def test_options_of_a_typed_dict() -> None:
     def f(**options: Unpack[Options]) -> None: ...
 
     schema = function_schema(f)
-    assert schema.bind(schema.freeze('{"options":{"depth":"1"}}').text) == ([], {"depth": 1})
+    assert schema.bind(schema.freeze('{"options":{"depth":1}}').text) == ([], {"depth": 1})
 
 
 def test_arguments_are_objects_of_the_annotated_types() -> None:
@@ -375,7 +447,7 @@ def test_methods_and_callable_objects_run_with_what_is_bound() -> None:
 
     counter = Counter()
     method = function_schema(counter.add, context_types=(Context,))
-    positional, keywords = method.bind(method.freeze('{"by":"1","more":[2,3]}').text)
+    positional, keywords = method.bind(method.freeze('{"by":1,"more":[2,3]}').text)
     assert counter.add(Context(), *positional, **keywords) == 6
     instance = function_schema(counter)
     assert (instance.name, instance.is_async) == ("Counter", True)

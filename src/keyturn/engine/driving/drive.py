@@ -57,7 +57,6 @@ class Drive(Writer):
         "lease_ms",
         "live",
         "meter",
-        "misfits",
         "patient",
         "provider",
         "result",
@@ -97,7 +96,6 @@ class Drive(Writer):
         # How long a conversation was when it could not be compacted, by frame: it is tried again once it is longer.
         self.uncompacted: dict[str, int] = {}
         # How many replies in a row held only calls that no tool takes, by frame, and which those called last.
-        self.misfits: dict[str, tuple[int, str]] = {}
         self.screening = asyncio.Lock()
         self.totals: Totals = {}
         scope.carry(live.graph.root)

@@ -39,7 +39,7 @@ from ..views.event_stream import AgentAtWork, Delta
 from .borrowing import borrow_for_reply
 from .compact_history import compact_history
 from .fused_steps import end_of
-from .invalid_calls import check_invalid_calls, note_invalid_calls
+from .invalid_calls import check_invalid_calls, log_invalid_calls
 from .judge import answered
 from .proposals import ReplyReading
 from .provider_calls import ProviderCalls, checked_calls
@@ -98,7 +98,7 @@ async def _ask(
                 await hooks.on_llm_end(scope.context, agent, replace(response, output=own_copy(response.output)))
         reading = await ReplyReading(drive, frame, toolset).read(response)
         await _record(drive, scope, reading, response, used[1], heard, calls=calls)
-        note_invalid_calls(drive, frame, reading.proposals)
+        log_invalid_calls(drive, frame.id)
     except Exception as error:
         # Of a store that failed nobody knows whether it holds the reply.
         if reading is None or isinstance(error, ModelBehaviorError):

@@ -14,13 +14,12 @@ from typing import Annotated, Any, Optional, TypeVar, Unpack, cast, get_args, ge
 
 import msgspec
 
-from ...core.digest import canonical
 from ...core.errors import UserError
 from ...core.items import own_copy
 from ...core.strict import JsonValue
 from ..strict_schema import ensure_strict_json_schema
+from .defaults import usable_defaults
 from .plain import form_of
-from .refusal import complaints
 from .roundtrip import Survey, in_order, survey
 from .signature import Signature, accepts_none, alternatives
 
@@ -77,11 +76,8 @@ def _build(asked: _Asked) -> Parameters:
     strict = asked.strict
     model, fields = _model(asked.tool, asked.signature, asked.said, strict)
     facts = _survey(model, fields)
-    validate = model.__pydantic_validator__.validate_json
-    # Strict is strict in nested models too: their schemas promise it.
-    read: Callable[[str], Any] = partial(validate, extra="forbid") if strict else validate
-    show = _printer(model, facts)
-    _check_defaults(model, fields, read, show)
+    names = {field.key: field.name for field in fields}
+    read, show = usable_defaults(model, names, lambda: (_reader(model, strict), _printer(model, facts)))
     schema = _built(fields, model.model_json_schema)
     told = ensure_strict_json_schema(schema) if strict else schema
     return Parameters(fields, told, facts.secrets, read, show, facts.runs_code)
@@ -93,8 +89,8 @@ _remembered = lru_cache(maxsize=512)(_build)
 def _model(tool: str, signature: Signature, said: Mapping[str, str], strict: bool) -> tuple[Any, tuple[Field, ...]]:
     from pydantic import ConfigDict, create_model
 
-    # Our defaults are validated so that a `float = 1` prints as 1.0, which is what it will read back as.
-    config = ConfigDict(extra="forbid" if strict else "ignore", allow_inf_nan=False, validate_default=True)
+    # A default is read back as JSON, as all arguments are: pydantic would take it for JSON of another form.
+    config = ConfigDict(extra="forbid" if strict else "ignore", allow_inf_nan=False)
     fields: list[Field] = []
     definitions: dict[str, Any] = {}
     for place, parameter in enumerate(signature.parameters):
@@ -185,35 +181,17 @@ def _survey(model: Any, fields: tuple[Field, ...]) -> Survey:
     return survey({field.name: own[field.key] for field in fields}, definitions)
 
 
+def _reader(model: Any, strict: bool) -> Callable[[str], Any]:
+    """Return what reads a text: by a strict schema, each value is of the JSON type that the schema names, at any depth.
+
+    Dates, enums, decimals and the like are strings there, and are read from them; a number as a string is none.
+    """
+    validate = model.__pydantic_validator__.validate_json
+    return partial(validate, extra="forbid", strict=True) if strict else validate
+
+
 def _printer(model: Any, facts: Survey) -> Callable[[Any], dict[str, JsonValue]]:
     # Round trip: what is computed is left out, and a Json[...] prints as the text that it was read from.
     # Warnings are for people; what does not read back is refused by comparing.
     show = partial(model.__pydantic_serializer__.to_python, mode="json", by_alias=True, round_trip=True, warnings=False)
     return (lambda value: in_order(value, show(value))) if facts.has_sets else show
-
-
-def _check_defaults(
-    model: Any, fields: tuple[Field, ...], read: Callable[[str], Any], show: Callable[[Any], Any]
-) -> None:
-    """Refuse a default that is no value of its type: every call that leaves it out would fail."""
-    from pydantic import ValidationError
-
-    try:
-        defaults = model.model_construct()
-    except Exception:  # a default_factory that works only at a call; the call will tell
-        return
-    try:
-        canonical(show(defaults))
-    except Exception as error:
-        names = ", ".join(repr(field.name) for field in fields if field.key in vars(defaults))
-        raise UserError(f"a default (one of {names}) cannot be written as JSON: use None or a JSON value") from error
-    try:
-        read("{}")
-    except ValidationError as error:
-        wrong = [each for each in error.errors() if each["type"] != "missing" or len(each["loc"]) > 1]
-        if wrong:
-            place = wrong[0]["loc"][0]
-            name = next((field.name for field in fields if field.key == place), place)
-            raise UserError(f"the default of parameter {name!r} is not of its type: {wrong[0]['msg']}") from error
-    except Exception as error:
-        raise UserError(f"a default is refused by the validation of its own type: {complaints(error)}") from error

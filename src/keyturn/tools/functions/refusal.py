@@ -5,12 +5,17 @@ The words are for a model that will try again. They never hold a Python stack, a
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
+from typing import Any
 
 from ...core.errors import BadJson
 from ...support.user_code import class_name
 
 _MOST, _LONGEST = 8, 300
+_JSON_TYPES: dict[type[object], str] = {
+    type(None): "null", bool: "a boolean", int: "an integer", float: "a number with a fraction", str: "a string",
+    list: "an array", dict: "an object",
+}  # fmt: skip
 _OWN_WORDS = {
     "missing": "a value is required",
     "missing_argument": "a value is required",
@@ -40,12 +45,18 @@ def complaints(error: Exception, fields: Iterable[str] = ()) -> str:
     if not isinstance(error, ValidationError):
         # The text of an unforeseen error is the developer's business, not the model's.
         return f"the check itself failed ({class_name(error)})"
-    # Not the input: a secret may be in it.
-    found = error.errors(include_url=False, include_context=False, include_input=False)
-    lines = [_line(each["loc"], each["type"], each["msg"], fields) for each in found[:_MOST]]
+    found = error.errors(include_url=False, include_context=False)
+    lines = [_line(each["loc"], each["type"], _message(dict(each)), fields) for each in found[:_MOST]]
     if len(found) > _MOST:
         lines.append(f"and {len(found) - _MOST} more")
     return "; ".join(lines)
+
+
+def _message(found: Mapping[str, Any]) -> str:
+    """Return pydantic's words and the JSON type that was given; never the input itself, which may be secret."""
+    value: object = found["input"]
+    given = _JSON_TYPES.get(type(value)) if found["type"].endswith("_type") else None
+    return f"{found['msg']}, not {given}" if given else found["msg"]
 
 
 def _line(place: tuple[int | str, ...], kind: str, message: str, fields: Iterable[str]) -> str:

@@ -78,8 +78,12 @@ class FunctionSchema:
     >>> def pay(amount: int, currency: str = "EUR") -> None:
     ...     "Pay a bill."
     >>> schema = function_schema(pay)
-    >>> schema.freeze('{"amount": "5"}')
+    >>> schema.freeze('{"amount": 5}')
     Frozen(text='{"amount":5,"currency":"EUR"}', params={'amount': 5, 'currency': 'EUR'}, exact=False)
+    >>> schema.freeze('{"amount": "5"}')  # doctest: +ELLIPSIS
+    Traceback (most recent call last):
+        ...
+    keyturn.tools.base.InvalidArguments: ... amount: Input should be a valid integer, not a string
     >>> schema.bind('{"amount":5,"currency":"EUR"}')
     ([5, 'EUR'], {})
     """
