@@ -451,7 +451,8 @@ async def test_arguments_are_the_canonical_form_where_defaults_or_coercion_chang
         return "ok"
 
     reply = [raw_call("pay", "c1", '{"to": "ada"}'), raw_call("pay", "c2", '{"to": "bob", "amount": "7"}')]
-    agent = Agent("a", model=script(reply, "done"), tools=[function_tool(pay, needs_approval=True)])
+    tool = function_tool(pay, needs_approval=True, strict_mode=False)
+    agent = Agent("a", model=script(reply, "done"), tools=[tool])
     state = await carry(agent, (await run(agent, "go")).to_state())
     shown = [item.arguments for item in state.get_interruptions()]
     assert shown == ['{"amount":500,"to":"ada"}', '{"amount":7,"to":"bob"}']

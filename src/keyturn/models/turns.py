@@ -138,11 +138,30 @@ def tool_input(arguments: str) -> Item:
     >>> tool_input('{"to": "ada"}'), tool_input('{"to": ')
     ({'to': 'ada'}, {'INVALID_JSON': '{"to": '})
     """
+    value = _object(arguments)
+    return {"INVALID_JSON": arguments} if value is None else value
+
+
+def call_text(arguments: str) -> str:
+    """Return a call's arguments as the text of a JSON object: as the model wrote it, or the text of what it wrote.
+
+    Servers of open models parse the calls of a conversation before they ask the model, and refuse all of it where one
+    is no object: llama.cpp with status 500, vLLM with 400, again at every try.
+
+    >>> call_text('{"to":  "ada"}'), call_text('{"to": ')
+    ('{"to":  "ada"}', '{"INVALID_JSON": "{\\"to\\": "}')
+    """
+    if _object(arguments) is not None:
+        return arguments or "{}"
+    return json.dumps(tool_input(arguments), ensure_ascii=False)
+
+
+def _object(arguments: str) -> Item | None:
     try:
         value = parse(arguments or "{}", _INPUT)
     except BadJson:
-        value = None
-    return cast("Item", value) if isinstance(value, dict) else {"INVALID_JSON": arguments}
+        return None
+    return cast("Item", value) if isinstance(value, dict) else None
 
 
 def text_of(content: object) -> str:

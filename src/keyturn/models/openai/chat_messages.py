@@ -12,7 +12,7 @@ from typing import Any, cast
 
 from ...core.errors import UserError
 from ...core.items import Item, refusal_text
-from ..turns import PROVIDER_DATA, own, text_of
+from ..turns import PROVIDER_DATA, call_text, own, text_of
 from .chat_parts import chat_content
 
 #: Under this name items keep what only servers of this API understand: thoughts, signatures, fields of their own.
@@ -84,8 +84,11 @@ class _Messages:
         """Add a call of the model."""
         open_ = self._assistant()
         extra: Mapping[str, Any] = own(item, PROVIDER) or {}
-        kind, field = ("custom", "input") if item["type"] == "custom_tool_call" else ("function", "arguments")
-        told = {"id": item["call_id"], "type": kind, kind: {"name": item["name"], field: item[field]}, **extra}
+        if item["type"] == "custom_tool_call":
+            kind, given = "custom", {"input": item["input"]}
+        else:
+            kind, given = "function", {"arguments": call_text(item["arguments"])}
+        told = {"id": item["call_id"], "type": kind, kind: {"name": item["name"], **given}, **extra}
         open_.setdefault("tool_calls", []).append(told)
 
     def result(self, item: Item) -> None:

@@ -52,7 +52,14 @@ def _response_of(answer: OpenAIAnswer, choice: Item, message: Item) -> ModelResp
     items = [chat_reasoning_item(thought)] if thought else []
     items += message_items(message.get("content"), message.get("refusal"), _logprobs(choice))
     items += call_items(calls.made)
+    check_lost_calls(choice.get("finish_reason"), items)
     return chat_response(items, answer.body.get("usage"), answer.body.get("id"), answer.request_id)
+
+
+def check_lost_calls(reason: object, items: list[Item]) -> None:
+    """Refuse a reply that ended with calls and holds nothing: the server could not read what its model wrote."""
+    if reason == "tool_calls" and all(item["type"] == "reasoning" for item in items):
+        raise ModelBehaviorError("the model's reply ended with tool calls and holds none: the server lost them")
 
 
 def chat_response(items: list[Item], usage: object, response_id: object, request_id: str | None) -> ModelResponse:

@@ -24,6 +24,7 @@ from .chat_reply import (
     chat_response,
     chat_usage,
     check_finish,
+    check_lost_calls,
     fields_of,
     message_items,
 )
@@ -161,6 +162,7 @@ class ChatStream:
         items: list[Item] = []
         for part in self._parts:
             items += [part.item()] if isinstance(part, CallInPieces) else part.items()
+        check_lost_calls(self._finish, items)
         return chat_response(items, self._usage, self._id, self._request_id)
 
 

@@ -1,7 +1,7 @@
 """Build the body of a Responses API request, and its items as that API takes them.
 
 Items go out as they are in the conversation. Only what the API itself refuses is left out: fields that it gives and
-does not take, and what other providers' models thought.
+does not take, and what other providers' models thought. Arguments that are no JSON object go out as the text in one.
 """
 
 from __future__ import annotations
@@ -12,6 +12,7 @@ from typing import Any, cast
 from ...core.errors import UserError
 from ...core.items import Item
 from ..base import ModelRequest, ModelSettings
+from ..turns import call_text
 from .tools import chosen, offered
 from .wire import plain
 
@@ -69,6 +70,9 @@ def sent_items(items: list[Item]) -> list[Item]:
 
 def _sent(item: Item) -> Item | None:
     kind = item.get("type")
+    if kind == "function_call" and isinstance(given := item.get("arguments"), str):
+        text = call_text(given)
+        item = item if text == given else {**item, "arguments": text}
     kept_back = _NOT_TAKEN_OF.get(str(kind), _NOTHING)
     if _NOT_TAKEN.isdisjoint(item) and kept_back.isdisjoint(item) and item.get("id") != _NO_ID:
         return item
