@@ -159,7 +159,8 @@ def recorded(run: Run, event: ev.ReplyRecorded) -> None:
     frame.replied = len(event.output)
     frame.used_tools = frame.used_tools or bool(event.proposals)
     frame.judged = event.judged and bool(event.proposals)
-    frame.invalid = _invalid(frame, event)
+    first = event.proposals[0] if event.proposals else None
+    frame.invalid = () if first is None or first.refused is None else _invalid(frame, event)
     if event.response_id is not None:
         frame.response_id = event.response_id
     count(run, event)
@@ -181,7 +182,7 @@ def recorded(run: Run, event: ev.ReplyRecorded) -> None:
 
 def _invalid(frame: Frame, event: ev.ReplyRecorded) -> tuple[str, ...]:
     """Return the replies in a row none of whose calls could be made, with this one: they are counted over restarts."""
-    if not event.proposals or any(proposal.refused is None for proposal in event.proposals):
+    if any(proposal.refused is None for proposal in event.proposals):
         return ()
     return *frame.invalid, ", ".join(dict.fromkeys(proposal.name for proposal in event.proposals))
 

@@ -98,7 +98,8 @@ async def _ask(
                 await hooks.on_llm_end(scope.context, agent, replace(response, output=own_copy(response.output)))
         reading = await ReplyReading(drive, frame, toolset).read(response)
         await _record(drive, scope, reading, response, used[1], heard, calls=calls)
-        log_invalid_calls(drive, frame.id)
+        if reading.proposals and reading.proposals[0].refused is not None:
+            log_invalid_calls(drive, frame.id)
     except Exception as error:
         # Of a store that failed nobody knows whether it holds the reply.
         if reading is None or isinstance(error, ModelBehaviorError):

@@ -28,6 +28,8 @@ def log_invalid_calls(drive: Drive, frame_id: str) -> None:
 
 def check_invalid_calls(drive: Drive, frame: Frame, scope: FrameSettings) -> None:
     """Stop before the model is asked once more, where it has made too many such replies in a row."""
+    if not frame.invalid:
+        return
     config = scope.config.tool_execution
     most, count = (config or _DEFAULT).max_invalid_replies, len(frame.invalid)
     if most is None or count < most:
