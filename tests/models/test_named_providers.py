@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+import asyncio
 import importlib
 import json
 import logging
+import os
 import re
 import sys
+from asyncio.subprocess import PIPE
 from pathlib import Path
 from types import ModuleType, SimpleNamespace
 from typing import Any
@@ -108,7 +111,9 @@ async def test_a_missing_key_is_named_before_anything_is_sent(prefix: str) -> No
         return
     model = MultiProvider().get_model(f"{prefix}:m")
     named = "AZURE_OPENAI_ENDPOINT" if prefix.startswith("azure") else row.key
-    with pytest.raises(UserError, match=f"{row.title} needs .* set {named}"):
+    if prefix == "bedrock" and is_installed("botocore"):  # which finds other credentials, in a region
+        named = "`AWS_REGION`"
+    with pytest.raises(UserError, match=f"{row.title}.* set {named}"):
         await play(Agent("a", model=model), "hi")
 
 
@@ -236,6 +241,21 @@ async def test_the_clouds_make_the_official_clients(monkeypatch: pytest.MonkeyPa
     if not is_installed("botocore"):
         with pytest.raises(UserError, match=r"Claude on Amazon Bedrock.*anthropic\[bedrock\]"):
             await play(Agent("a", model=on_bedrock), "hi")
+
+
+async def test_the_two_lines_of_the_manual_talk_with_a_server_on_this_machine() -> None:
+    """In a process of its own, as a new user runs them: a local model has no key, and nothing else is set."""
+    [lines] = re.findall(r"without a key:\n\n```python no-run\n(.*?)```", MANUAL.read_text(encoding="utf-8"), re.DOTALL)
+    assert len(lines.splitlines()) == 2
+    program = f"from keyturn import Agent, Runner\n{lines}"
+    async with ChatServer(["Hello, you."]) as server:
+        variables = {"PATH": os.environ["PATH"], "PYTHONPATH": os.pathsep.join(sys.path)}
+        process = await asyncio.create_subprocess_exec(
+            sys.executable, "-c", program, env={**variables, "OLLAMA_BASE_URL": server.base_url}, stdout=PIPE
+        )
+        said, _ = await process.communicate()
+    assert (process.returncode, said.decode()) == (0, "Hello, you.\n")
+    assert [message["content"] for message in server.requests[0].json["messages"]] == ["Hello."]
 
 
 class Reply(SimpleNamespace):

@@ -148,8 +148,8 @@ def call_text(arguments: str) -> str:
     Servers of open models parse the calls of a conversation before they ask the model, and refuse all of it where one
     is no object: llama.cpp with status 500, vLLM with 400, again at every try.
 
-    >>> call_text('{"to":  "ada"}'), call_text('{"to": ')
-    ('{"to":  "ada"}', '{"INVALID_JSON": "{\\"to\\": "}')
+    >>> call_text('{"to":  "ada"}'), call_text("to ada")
+    ('{"to":  "ada"}', '{"INVALID_JSON": "to ada"}')
     """
     if _object(arguments) is not None:
         return arguments or "{}"

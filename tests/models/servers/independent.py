@@ -19,16 +19,58 @@ import pytest
 
 from keyturn.core.items import Item, message_text, refusal_text
 from keyturn.models.scripted.script import ModelStep
+from keyturn.testing.loopback.anthropic import MessagesServer
+from keyturn.testing.loopback.chat import ChatServer
+from keyturn.testing.loopback.google import GeminiServer
+from keyturn.testing.loopback.responses import ResponsesServer
+from keyturn.testing.loopback.server import Fault
 
 INSTALLED = Path(sys.prefix) / "servers"
 NOT_THERE = "needs servers that others wrote: make model-servers"
 
 
-class IndependentServer:
-    """A process that answers as it is told."""
+class ToldServer:
+    """A server that answers as it is told; what it cannot be told is skipped."""
 
     #: Where each API is, below the server's address.
     paths: ClassVar[dict[str, str]]
+    url: str
+
+    def tell(self, script: list[ModelStep], api: str) -> None:
+        """Forget what was told, and answer with these replies in turn."""
+        raise NotImplementedError
+
+    def fail(self, api: str, status: int, retry_after: float | None = None) -> None:
+        """Answer with this status, and then with "Done."."""
+        pytest.skip("it cannot be told to fail so")
+
+
+class OwnServers(ToldServer):
+    """The servers of `keyturn.testing.loopback`, each in a thread of its own."""
+
+    kinds: ClassVar[dict[str, Any]] = {
+        "chat": ChatServer, "responses": ResponsesServer, "anthropic": MessagesServer, "google": GeminiServer,
+    }  # fmt: skip
+    paths: ClassVar = dict.fromkeys(kinds, "")
+    _server: Any = None
+
+    def tell(self, script: list[Any], api: str) -> None:
+        """Answer with these replies in turn."""
+        if self._server is not None:
+            self._server.__exit__(None, None, None)
+        steps = [Fault(status=400) if isinstance(step, ModelStep) and step.error else step for step in script]
+        self._server = self.kinds[api](steps).__enter__()
+        self.url = self._server.base_url
+
+    def fail(self, api: str, status: int, retry_after: float | None = None) -> None:
+        """Answer with this status, and then with "Done."."""
+        headers = {} if retry_after is None else {"retry-after": str(retry_after)}
+        self.tell([Fault(status=status, headers=headers), "Done."], api)
+
+
+class IndependentServer(ToldServer):
+    """A process that answers as it is told."""
+
     #: What starts it, below the folder of what is installed.
     program: ClassVar[str]
     #: What only this server answers.
@@ -70,10 +112,6 @@ class IndependentServer:
         """Tell the server something."""
         answer = self._client.post(path, json=body)
         assert answer.is_success, answer.text
-
-    def tell(self, script: list[ModelStep], api: str) -> None:
-        """Forget what was told, and answer with these replies in turn."""
-        raise NotImplementedError
 
     def stop(self) -> None:
         """End the process."""
@@ -152,6 +190,13 @@ class LlmockServer(IndependentServer):
     def tell(self, script: list[ModelStep], api: str) -> None:
         """Answer with these replies in turn."""
         self.scenario([behavior for step in script for behavior in self._behaviors(step)])
+
+    def fail(self, api: str, status: int, retry_after: float | None = None) -> None:
+        """Answer with this status, and then with "Done."."""
+        fault: Item = {"type": "fail", "status": status}
+        if retry_after is not None:
+            fault["retry_after"] = retry_after
+        self.scenario([fault, {"type": "reply", "text": "Done."}])
 
     def scenario(self, behaviors: list[Item]) -> None:
         """Do this in turn, each once."""

@@ -15,12 +15,8 @@ import openai
 import pytest
 from google.genai import errors
 
-from keyturn import Agent, ModelSettings, MultiProvider, function_tool
-from keyturn.models.anthropic.model import AnthropicModel
+from keyturn import Agent, ModelSettings, MultiProvider
 from keyturn.models.base import Model
-from keyturn.models.google.model import GoogleModel
-from keyturn.models.openai.chat import OpenAIChatCompletionsModel
-from keyturn.models.openai.responses import OpenAIResponsesModel
 from keyturn.models.scripted.items import function_call
 from keyturn.models.scripted.script import ModelStep
 from keyturn.realtime import (
@@ -30,27 +26,16 @@ from keyturn.realtime import (
     RealtimeModelSendUserInput,
 )
 from keyturn.testing.suites.models import ModelSuite
+from tests.models.servers.features import MODELS, OLDER_PATHS, PAGE, asks, columns, pay, table
 from tests.models.servers.independent import AimockServer, IndependentServer, LlmockServer
 from tests.playing import approved, play
-
-MODELS: dict[str, Any] = {
-    "chat": OpenAIChatCompletionsModel,
-    "responses": OpenAIResponsesModel,
-    "anthropic": AnthropicModel,
-    "google": GoogleModel,
-}
-NAMES = {"chat": "gpt-4o", "responses": "gpt-4o", "anthropic": "claude-sonnet-4-5", "google": "gemini-2.5-flash"}
 
 
 @pytest.fixture(autouse=True)
 def older_paths(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Both servers have Gemini's API below v1beta alone, where Google's client 3 asks v1 unless it is told so."""
-    monkeypatch.setenv("GOOGLE_GENAI_API_VERSION", "beta")
-
-
-def asks(server: IndependentServer, api: str) -> Model:
-    """A model that asks a server by one of its APIs."""
-    return MODELS[api](NAMES[api], api_key="any", base_url=server.url + server.paths[api])
+    """Where these servers have Gemini's API."""
+    for name, value in OLDER_PATHS.items():
+        monkeypatch.setenv(name, value)
 
 
 def refused() -> dict[str, Exception]:
@@ -96,30 +81,13 @@ class TestModelsOverLlmock(IndependentSuite):
         self.server = llmock
 
 
-@function_tool(needs_approval=True)
-def pay(to: str) -> str:
-    """Pay somebody."""
-    return f"paid {to}"
-
-
-@pytest.fixture(params=["aimock", "llmock"])
-def server(request: pytest.FixtureRequest) -> IndependentServer:
-    """Each of them."""
-    return request.getfixturevalue(request.param)
-
-
-@pytest.mark.parametrize("api", MODELS)
-async def test_a_run_pauses_for_a_person_and_goes_on_through_its_saved_state(
-    api: str, server: IndependentServer, streamed: bool
+@pytest.mark.timeout(300)
+async def test_the_table_of_servers_in_the_manual_is_of_today(
+    aimock: IndependentServer, llmock: IndependentServer
 ) -> None:
-    call = function_call("pay", '{"to":"ada"}', call_id="call_1")
-    server.tell([ModelStep([call]), ModelStep("Done.")], api)
-    agent = Agent("a", model=asks(server, api), tools=[pay])
-    paused = await play(agent, "Pay ada.", streamed)
-    assert [each.tool_name for each in paused.interruptions] == ["pay"]
-    result = await play(agent, await approved(paused, agent, saved=True), streamed)
-    await agent.model.close()
-    assert result.final_output == "Done."
+    """Each feature is tried over each server that can be told to do it, by each API, plain and streamed."""
+    drawn = await table(columns(aimock, llmock))
+    assert drawn in PAGE.read_text(encoding="utf-8"), "run `python -m tests.models.servers.features`"
 
 
 CUT: dict[str, tuple[str, ...]] = {
@@ -151,19 +119,6 @@ async def test_a_stream_that_breaks_is_an_error_and_nothing_of_it_is_used(api: s
         result = await play(agent, error.run_data.to_state(), streamed=True)
         assert result.final_output == reply["text"]
         await agent.model.close()
-
-
-@pytest.mark.parametrize("api", MODELS)
-async def test_a_rate_limit_is_waited_for_and_a_bad_key_is_not_tried_again(api: str, llmock: LlmockServer) -> None:
-    llmock.scenario([{"type": "fail", "status": 429, "retry_after": 0.01}, {"type": "reply", "text": "Done."}])
-    agent = Agent("a", model=asks(llmock, api), model_settings=ModelSettings(retry=1))
-    assert (await play(agent, "hi")).final_output == "Done."
-    llmock.scenario([{"type": "fail", "status": 401}, {"type": "reply", "text": "Later."}])
-    with pytest.raises(Exception, match="401") as raised:
-        await play(agent, "hi")
-    state: Any = raised.value
-    assert (await play(agent, state.run_data.to_state())).final_output == "Later.", "with a key the run goes on"
-    await agent.model.close()
 
 
 # What is found by name, over which server, at which of its addresses.
