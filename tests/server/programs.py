@@ -14,6 +14,7 @@ import httpx2
 import uvicorn
 
 from keyturn import Agent, App, Approval, Secret, function_tool
+from keyturn.channels.base import Channel
 from keyturn.models.base import ModelRequest
 from keyturn.models.scripted.model import ScriptedModel, function_call
 from keyturn.server.running import PatientProtocol
@@ -131,8 +132,9 @@ class Port:
         settings: ServerSettings | None = None,
         port: int = 0,
         more: Sequence[Agent[Any]] = (),
+        channels: Sequence[Channel] = (),
     ) -> None:
-        self.app = App([*agents(), *more], journal)
+        self.app = App([*agents(), *more], journal, channels=channels)
         self._socket = socket.socket()
         self._socket.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
         self._socket.bind(("127.0.0.1", port))

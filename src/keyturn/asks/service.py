@@ -33,6 +33,7 @@ from ..engine.execution import Execution
 from ..engine.run.log_cache import log_in
 from ..engine.states.named_start import NamedStart
 from ..journal.base import Claim, Store
+from ..journal.rows import Query
 from .agent import ExternalAgent
 from .ask import DELIVERABLE, Ask, AskedBy, AskState, Outcome
 from .history import AskHistory, history_of
@@ -43,6 +44,7 @@ LASTS = "10m"
 _MOST = milliseconds("30d")
 _TRIES = 100
 _PAUSE = 0.05
+_PAGE = 500
 
 
 class AskHost(Protocol):
@@ -272,6 +274,16 @@ class AskService:
             with contextlib.suppress(Outdated):  # it was decided or claimed meanwhile: look again
                 await write_to(self._journal, log, *([] if call is None else [still(call)]), cm.Cancel(by, why))
                 return state_of(log)
+
+    async def withdraw_all(self, account: str, *, why: str = "") -> None:
+        """Withdraw every request of an account that is pending in the inbox."""
+        query: Query | None = Query(state="open", limit=_PAGE)
+        while query is not None:
+            page = await self._journal.requests(query)
+            for run in [row.run for row in page if row.request.requester == account]:
+                with contextlib.suppress(Conflict, RunMissing):  # it was decided, or is of an agent
+                    await self.withdraw(run, account=account, why=why, pending=True)
+            query = replace(query, after=page[-1].place) if len(page) == _PAGE else None
 
     @staticmethod
     def _holder(account: str, name: str) -> str:

@@ -5,11 +5,12 @@ What is posted says which request, and nothing of the decision: whoever forges o
 
 from __future__ import annotations
 
+import base64
 import json
 from collections.abc import Mapping, Sequence
 from ipaddress import ip_network
 from typing import Any, ClassVar
-from uuid import NAMESPACE_OID, UUID, uuid5
+from uuid import UUID
 
 import msgspec
 
@@ -20,8 +21,12 @@ from ..channels.webhook import check_secret, signature_headers
 from ..core.encodable import timestamp
 from ..core.errors import RunMissing, UserError
 from ..core.immutable import immutable
+from ..core.seal import Ring
 from ..core.settable import Sealed
+from ..directory.book import Book
+from ..directory.instances import instance_id, instance_of, opened_secret
 from ..engine.run.log_cache import log_in
+from ..support.keys import ring
 from .history import history_of
 
 
@@ -50,7 +55,8 @@ class CallerWebhooks(Channel, Sealed):
     """Posts to external callers that their requests are decided, at the address of their account.
 
     It is one of the `channels` of an app, with their retries and dead letters. `allow` are private networks in which
-    receivers may be; with `loopback` they may be on this machine, over plain http too: for tests.
+    receivers may be; with `loopback` they may be on this machine, over plain http too: for tests. It posts to the
+    accounts that are named here, and to instances of the Agent Approval Protocol, whose receivers were verified.
     """
 
     every_event: ClassVar[bool] = True
@@ -61,7 +67,7 @@ class CallerWebhooks(Channel, Sealed):
 
     def __init__(
         self,
-        accounts: Mapping[str, CallerWebhook],
+        accounts: Mapping[str, CallerWebhook] | None = None,
         *,
         name: str = "callers",
         allow: Sequence[str] = (),
@@ -70,7 +76,8 @@ class CallerWebhooks(Channel, Sealed):
     ) -> None:
         self.name = channel_name(name)
         self.timeout = 15.0
-        self._accounts = dict(accounts)
+        self._accounts = dict(accounts or {})
+        self._instances = dict[str, CallerWebhook]()  # as they were when they were last addressed
         self._poster = poster or Poster(loopback=loopback, allow=_networks(allow))
         for each in self._accounts.values():
             check_url(each.url, loopback=self._poster.loopback)
@@ -82,14 +89,45 @@ class CallerWebhooks(Channel, Sealed):
             history = history_of(log)
         except (RunMissing, IndexError):  # which was erased
             return ()
-        target = self._accounts.get(history.asked.account)
-        if target is None or history.first is None or history.first.recorded != at:
+        if history.first is None or history.first.recorded != at:
             return ()
-        return (Recipient(person=history.asked.account, channel=self.name, address=target.url),)
+        account = history.asked.account
+        target = self._accounts.get(account) or await self._instance(store, account)
+        return () if target is None else (Recipient(person=account, channel=self.name, address=target.url),)
+
+    async def _instance(self, store: Any, account: str) -> CallerWebhook | None:
+        """Return where an instance hears of its decisions now, with the secret that it shares with its receiver."""
+        self._instances.pop(account, None)
+        found = instance_of(await Book(store).read(), account)
+        delivery = None if found is None else found.delivery
+        if delivery is None:
+            return None
+        keys: Ring = getattr(store, "keys", ring)()
+        secret = opened_secret(keys, account, delivery.registration, delivery.secret)
+        if secret is None:  # the key that sealed it was retired: its receiver is to be stated again
+            return None
+        made = CallerWebhook(url=delivery.url, secret=secret_text(secret), aap=True)
+        self._instances[account] = made
+        return made
+
+    async def verify(self, url: str, secret: str, told: Mapping[str, str]) -> bool:
+        """Post a challenge to a receiver that is proposed, and return whether it gives the challenge back.
+
+        Raises `ChannelRefused` for an address to which nothing is posted.
+        """
+        body = json.dumps(told)
+        headers = {"Content-Type": "application/json"} | signature_headers(told["id"], body, secret)
+        try:
+            status, answer = await self._poster.exchange(url, body.encode(), headers)
+            return status == 200 and json.loads(answer) == {"challenge": told["challenge"]}
+        except ChannelRefused:
+            raise
+        except Exception:  # it cannot be reached, or answers what is none
+            return False
 
     async def send(self, message: Message) -> None:
         """Post that a request is decided, signed with the secret of its account."""
-        target = self._accounts.get(message.to.person)
+        target = self._accounts.get(message.to.person) or self._instances.get(message.to.person)
         if target is None:
             raise ChannelRefused("this account has no webhook now")
         id = str(UUID(hex=message.id.removeprefix("msg_")))
@@ -102,13 +140,13 @@ class CallerWebhooks(Channel, Sealed):
         await self._poster.post(target.url, body.encode(), headers)
 
 
-def instance_id(account: str) -> str:
-    """Return the id under which the Agent Approval Protocol knows an account.
+def secret_text(secret: bytes) -> str:
+    """Return a secret in the words of Standard Webhooks.
 
-    >>> instance_id("ci")
-    '4227570e-f7a4-5f88-8a1c-fdea44930f76'
+    >>> secret_text(bytes(32))
+    'whsec_AAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAA='
     """
-    return str(uuid5(NAMESPACE_OID, f"keyturn {account}"))
+    return f"whsec_{base64.b64encode(secret).decode()}"
 
 
 def _networks(given: Sequence[str]) -> tuple[str, ...]:

@@ -32,6 +32,7 @@ class _Known:
     claimed: dict[str, ev.ClaimsMapped] = field(default_factory=dict[str, ev.ClaimsMapped])
     provisioned: dict[str, set[str]] = field(default_factory=dict[str, set[str]])
     provisioners: dict[str, str] = field(default_factory=dict[str, str])
+    instancers: dict[str, str] = field(default_factory=dict[str, str])
     at: int = 0
 
     def all_roles(self, person: str) -> set[str]:
@@ -110,7 +111,24 @@ def _fault(known: _Known, entry: ev.Entry, event: ev.AnyDirectoryEvent) -> str:
             mine = by in known.owned.get(("delegation", event.delegation), "").split("\n")
         case _:
             mine = by in known.here and by in known.provisioners.values() and _provisions(known, event)
-    return "" if mine or known.is_admin(by) else "they were no administrator"
+    allowed = mine or known.is_admin(by) or _of_own_instance(known, by, event)
+    return "" if allowed else "they were no administrator"
+
+
+def _of_own_instance(known: _Known, by: str, event: ev.AnyDirectoryEvent) -> bool:
+    """Return whether a provisioner of instances may make this: of service accounts named after it, which ask alone."""
+    person = getattr(event, "person", "")
+    if by not in known.instancers.values() or by not in known.here or person.rpartition(".")[0] != by:
+        return False
+    match event:
+        case ev.PersonAdded():
+            return event.kind == "machine"
+        case ev.SettingChanged():
+            return event.name == "instance"
+        case ev.TokenIssued():
+            return event.scopes == ("ask",) and known.kinds.get(person) == "machine"
+        case _:
+            return isinstance(event, ev.PersonRemoved) and known.kinds.get(person) == "machine"
 
 
 def _provisions(known: _Known, event: ev.AnyDirectoryEvent) -> bool:
@@ -185,7 +203,8 @@ def _token(known: _Known, event: ev.TokenIssued) -> str:
         return "an id is given once"
     if event.session and (known.kinds[event.person] == "machine" or event.expires_at is None):
         return "a login is a person's, and ends"
-    if "scim" in event.scopes and (known.kinds[event.person] == "person" or len(event.scopes) > 1):
+    alone = {"scim", "provision"} & {*event.scopes}
+    if alone and (known.kinds[event.person] == "person" or len(event.scopes) > 1):
         return "a token to provision with is a machine's, and good for nothing else"
     if "decide" in event.scopes and (known.kinds[event.person] == "machine" or "run" in event.scopes):
         return "neither a machine decides, nor a token that starts runs"
@@ -226,6 +245,7 @@ def _learn(known: _Known, event: ev.AnyDirectoryEvent) -> None:
             known.here.discard(event.person)
             known.claimed.pop(event.person, None)
             known.provisioners = {name: who for name, who in known.provisioners.items() if who != event.person}
+            known.instancers = {name: who for name, who in known.instancers.items() if who != event.person}
             known.roles.pop(event.person, None)
             known.members.pop(event.person, None)
             known.revoked |= {
@@ -245,8 +265,11 @@ def _learn(known: _Known, event: ev.AnyDirectoryEvent) -> None:
             known.owned["token", event.token] = event.person
             if "scim" in event.scopes:
                 known.provisioners[event.token] = event.person
+            if "provision" in event.scopes:
+                known.instancers[event.token] = event.person
         case ev.TokenRevoked():
             known.provisioners.pop(event.token, None)
+            known.instancers.pop(event.token, None)
         case ev.LinkMade():
             known.owned["link", event.link] = event.person
         case ev.KeyEnrolled():
@@ -273,5 +296,6 @@ def _learn_elsewhere(known: _Known, event: ev.AnyDirectoryEvent) -> None:
             groups.add(event.group) if event.member else groups.discard(event.group)
         case ev.Restored():
             known.provisioners.clear()
+            known.instancers.clear()
         case _:
             pass

@@ -8,7 +8,7 @@ a channel escapes what its own medium reads besides.
 from __future__ import annotations
 
 import abc
-from collections.abc import Awaitable, Callable, Sequence
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from datetime import UTC, datetime, time, timedelta
 from typing import Any, ClassVar
 from zoneinfo import ZoneInfo
@@ -222,6 +222,13 @@ class Channel(abc.ABC):
     async def callers(self, store: Any, run: str, at: int) -> Sequence[Recipient]:
         """Return which external callers hear that their request, a run of this store, was decided at that time."""
         return ()
+
+    async def verify(self, url: str, secret: str, told: Mapping[str, str]) -> bool | None:
+        """Return whether a receiver that an external caller proposes gives a challenge back.
+
+        None for a channel that posts to none. Raises `ChannelRefused` for an address to which nothing is posted.
+        """
+        return None
 
     async def close(self) -> None:
         """Give back what the channel holds, as its app stops; an app that is opened again sends by it again."""

@@ -74,6 +74,17 @@ class Poster:
 
     async def post(self, url: str, body: bytes, headers: Mapping[str, str]) -> None:
         """Post a body; return where it was taken, and raise where it was not, for good or for now."""
+        status, fields, _ = await self._posted(url, body, headers, whole=False)
+        _judge(status, fields)
+
+    async def exchange(self, url: str, body: bytes, headers: Mapping[str, str]) -> tuple[int, bytes]:
+        """Post a body, and return the status and the body of the answer, which is a short one."""
+        status, _, answer = await self._posted(url, body, headers, whole=True)
+        return status, answer
+
+    async def _posted(
+        self, url: str, body: bytes, headers: Mapping[str, str], *, whole: bool
+    ) -> tuple[int, Mapping[str, str], bytes]:
         target = target_of(url, loopback=self.loopback)
         head = _head(target, body, headers)
         async with asyncio.timeout(self.seconds):
@@ -81,10 +92,11 @@ class Poster:
             if not found:
                 raise NotTaken("the host has no address")
             check_addresses(target, found, loopback=self.loopback, allow=self.allow)
-            status, fields = await self._exchange(target, found, head + body)
-        _judge(status, fields)
+            return await self._exchange(target, found, head + body, whole=whole)
 
-    async def _exchange(self, target: Target, found: list[str], sent: bytes) -> tuple[int, Mapping[str, str]]:
+    async def _exchange(
+        self, target: Target, found: list[str], sent: bytes, *, whole: bool
+    ) -> tuple[int, Mapping[str, str], bytes]:
         reader, writer = await self._connect(target, found)
         try:
             writer.write(sent)
@@ -92,7 +104,7 @@ class Poster:
             for _ in range(_INTERIM):
                 status, fields = await _answer(reader)
                 if status >= 200:
-                    return status, fields
+                    return status, fields, await _body(reader, fields) if whole else b""
             raise NotTaken("the receiver went on without an answer")
         finally:
             writer.transport.abort()  # what it goes on to say is not read
@@ -133,6 +145,32 @@ async def _answer(reader: asyncio.StreamReader) -> tuple[int, Mapping[str, str]]
         raise NotTaken("the receiver does not speak HTTP")
     lines = (line.partition(":") for line in head.decode("latin-1").split("\r\n")[1:])
     return int(found[1]), {name.strip().lower(): value.strip() for name, _, value in lines}
+
+
+async def _body(reader: asyncio.StreamReader, fields: Mapping[str, str]) -> bytes:
+    """Read the body of an answer: so many bytes, or in chunks, or all until the receiver hangs up."""
+    try:
+        if "chunked" in fields.get("transfer-encoding", "").lower():
+            return await _chunks(reader)
+        if "content-length" in fields:
+            return await reader.readexactly(_bounded(int(fields["content-length"])))
+        return await reader.read(_HEAD)
+    except (ValueError, asyncio.IncompleteReadError, asyncio.LimitOverrunError):
+        raise NotTaken("the receiver's answer cannot be read") from None
+
+
+async def _chunks(reader: asyncio.StreamReader) -> bytes:
+    read = b""
+    while size := int((await reader.readuntil(b"\r\n")).partition(b";")[0], 16):
+        read += (await reader.readexactly(_bounded(size + len(read)) - len(read) + 2))[:-2]
+    return read
+
+
+def _bounded(size: int) -> int:
+    """Return how many bytes are read, or refuse more than a short answer has."""
+    if not 0 <= size <= _HEAD:
+        raise ValueError(size)
+    return size
 
 
 def _judge(status: int, fields: Mapping[str, str]) -> None:

@@ -18,7 +18,11 @@ def external(journal: str) -> App:
     """
     from ..asks.agent import ExternalAgent
 
-    return App([ExternalAgent()], journal)
+    try:
+        from ..asks.webhooks import CallerWebhooks
+    except ImportError:  # the extra "webhooks" signs what is posted
+        return App([ExternalAgent()], journal)
+    return App([ExternalAgent()], journal, channels=[CallerWebhooks()])
 
 
 def found(where: str) -> App:

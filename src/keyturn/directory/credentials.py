@@ -13,7 +13,7 @@ from ..core.errors import NotAllowed
 from . import events as ev
 from .bounds import check_pace
 from .login import DECIDE, Login
-from .state import ADMIN, PASSKEY, SCIM, Directory, Token
+from .state import ADMIN, PASSKEY, PROVISION, SCIM, Directory, Token
 
 #: How long after its sign-in a session changes how its person signs in, and who may do what, in milliseconds.
 FRESH_MS = 15 * 60_000
@@ -116,7 +116,7 @@ def _for_machines(directory: Directory, by: Login, event: ev.AnyDirectoryEvent) 
     if held is None or not held.session or not isinstance(event, ev.TokenIssued):
         return ()
     holder = directory.person(event.person)
-    return ("run", "ask", SCIM) if holder is not None and holder.kind == "machine" else ()
+    return ("run", "ask", SCIM, PROVISION) if holder is not None and holder.kind == "machine" else ()
 
 
 def _sets_up(directory: Directory, by: Login, event: ev.AnyDirectoryEvent) -> bool:

@@ -19,13 +19,15 @@ from .bounds import check_settings, room_for
 from .fold import fold
 from .settings import check_setting
 from .spelling import named, one_line
-from .state import ADMIN, OURS, SCIM, SCOPES, Directory, Key, Person
+from .state import ADMIN, OURS, PROVISION, SCIM, SCOPES, Directory, Key, Person
 
 Events = list[ev.AnyDirectoryEvent]
 #: How many logins of one person can last at the same time.
 MOST_SESSIONS = 20
 #: A password that is kept by another hash ends no login.
 ALL_SESSIONS = ev.ALL_SESSIONS
+#: Why a signature is refused of a key whose signatures are numbered.
+COPIED = "the key's counter did not increase: it was copied, or the proof is an old one"
 _HASH = re.compile(r"\$argon2id\$v=\d+\$m=\d{1,9},t=\d{1,4},p=\d{1,3}\$[A-Za-z0-9+/]{8,100}\$[A-Za-z0-9+/]{16,200}")
 
 
@@ -197,8 +199,11 @@ def issue_token(directory: Directory, by: str, issued: ev.TokenIssued, now: int)
         raise UserError(f"the scopes of a token are of {', '.join(SCOPES)}, at least one; not {wrong or 'none'}")
     if holder.kind == "machine" and "decide" in issued.scopes:
         raise UserError(f"{issued.person!r} is a service account, which cannot decide: leave out the scope 'decide'")
-    if SCIM in issued.scopes and (holder.kind == "person" or len(issued.scopes) > 1):
-        raise UserError("a SCIM token is for a service account, and has no other scope: users add NAME --machine")
+    alone = next((scope for scope in (SCIM, PROVISION) if scope in issued.scopes), "")
+    if alone and (holder.kind == "person" or len(issued.scopes) > 1):
+        raise UserError(
+            f"a token of the scope {alone!r} is for a service account, and has no other scope: users add NAME --machine"
+        )
     if "run" in issued.scopes and "decide" in issued.scopes:
         raise UserError("a token that starts runs decides none of their requests: issue two")
     if issued.expires_at is not None and issued.expires_at <= now:
@@ -358,7 +363,7 @@ def _signed_in(directory: Directory, person: str, said: ev.KeyCounted) -> Events
         return []
     counted = count_key(directory, person, said.key, said.count)
     if not counted:
-        raise NotAllowed("the key's counter did not increase: it was copied, or the proof is an old one")
+        raise NotAllowed(COPIED)
     return counted
 
 

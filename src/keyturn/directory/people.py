@@ -327,7 +327,7 @@ class People(SignIns):
             check_pace(now.paces.get(key.person, Pace()), at, SIGNATURES_AN_HOUR)
             events = decide.count_key(now, key.person, key.id, count)
             if not events:  # another signature was counted since it was looked at
-                raise ProofRefused("the key's counter did not increase: it was copied, or the proof is an old one")
+                raise ProofRefused(decide.COPIED)
             return events
 
         await self._change(key.person, counted)
@@ -371,6 +371,10 @@ class People(SignIns):
         made = copy(self)
         made._once = ev.Once(digest("change", plain_text(name, "once")), digest(plain_text(asked, "asked")))
         return made
+
+    async def was_made(self) -> bool:
+        """Return whether the change was made that `once` names; another one under its name is refused."""
+        return self._once is not None and (await self._book.read()).made_before(self._once)
 
     def _new_id(self) -> str:
         """Return an id for what a change makes; under a name it is the same whenever the change is asked for again."""

@@ -17,10 +17,11 @@ from . import credentials, decide, subjects
 from . import events as ev
 from .book import Book, Decide
 from .finding import find
+from .instances import check_provisioner
 from .login import PEOPLE, By, Login, digest_of, id_in, id_of, names, new_secret
 from .provisioning import Account, Claims, map_claims, provisions
 from .spelling import one_line
-from .state import ADMIN, SCIM, Directory, Link, Subject, Token
+from .state import ADMIN, PROVISION, SCIM, Directory, Link, Subject, Token
 
 _LINK_MS = 24 * 3_600_000
 _NO_ENTRANCE = "this token or link is not valid: it is unknown, used, revoked or expired"
@@ -81,7 +82,9 @@ class SignIns(ABC):
     _book: Book
 
     @abstractmethod
-    async def _change(self, by: By, decided: Decide, *, scope: str = PEOPLE) -> Directory:
+    async def _change(
+        self, by: By, decided: Decide, *, needs: Iterable[str] | None = None, scope: str = PEOPLE
+    ) -> Directory:
         """Decide a change against the directory as it stands, and append it, unless its name says that it was made."""
 
     async def issue_token(
@@ -211,6 +214,15 @@ class SignIns(ABC):
             return decided(now)
 
         return await self._change(by, made, scope=SCIM)
+
+    async def provision_instance(self, decided: Callable[[Directory], decide.Events], *, by: Login) -> Directory:
+        """Make a change that `instances.py` decides, for a provisioner of instances."""
+
+        def made(now: Directory, at: int) -> decide.Events:
+            check_provisioner(now, by.person, at)
+            return decided(now)
+
+        return await self._change(by, made, needs=(PROVISION,), scope=PROVISION)
 
     async def map_claims(self, person: str, claims: Claims) -> None:
         """Give a person who signed in what the claims of their provider give now; what they gave before ends."""

@@ -23,11 +23,13 @@ OURS = "keyturn"
 #: The keys of this scheme sign their users in.
 PASSKEY = "passkey"
 #: What a token may be used for.
-SCOPES = ("decide", "read", "people", "run", "ask", "scim")
+SCOPES = ("decide", "read", "people", "run", "ask", "scim", "provision")
 #: What no token is for of an account of each kind.
-NOT_FOR: dict[str, tuple[str, ...]] = {"machine": ("decide",), "person": ("scim",)}
+NOT_FOR: dict[str, tuple[str, ...]] = {"machine": ("decide",), "person": ("scim", "provision")}
 #: What a token is for that keeps users and groups for an identity provider, by SCIM.
 SCIM = "scim"
+#: What a token is for that adds and removes instances of its own: service accounts that request approvals.
+PROVISION = "provision"
 
 
 @dataclass(frozen=True)

@@ -27,6 +27,9 @@ MISSES = RateLimitItemPerMinute(60, namespace="person")
 #: What one person notes beside requests, such as looks, claims and what they put off: each is a line of a run's log.
 MARKS = RateLimitItemPerHour(2_000, namespace="person")
 
+#: Receivers of webhooks that one provisioner proposes, and that are proposed at one host: each is posted a challenge.
+RECEIVERS = RateLimitItemPerHour(300, namespace="person")
+
 
 class TooMany(Exception):
     """Raised where something was tried too often; `after` is how many seconds to wait.

@@ -10,6 +10,7 @@ from starlette.responses import Response
 
 from ...core.errors import BadJson, KeyturnError, RunMissing
 from ...directory.bounds import LimitReached
+from ...directory.instances import UnknownInstance
 from ..errors import refused
 
 #: The header that every answer has.
@@ -69,6 +70,8 @@ def refusal(error: KeyturnError) -> Response:
             return failure(429, str(error), headers={"retry-after": str(error.after or 60)})
         case BadJson():
             return failure(400, f"the body is {error}")
+        case UnknownInstance():
+            return failure(404, str(error))
         case RunMissing():
             return failure(404, "there is no such request")
         case _:

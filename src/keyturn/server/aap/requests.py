@@ -116,6 +116,8 @@ async def create(request: Request) -> Response:
             known = await caller.asks.find(ask.key, account=caller.account)  # another process was faster
         else:
             quota.opened(caller.account, made.id)
+            if (await caller.app.people.directory()).person(caller.account) is None:  # it was deleted meanwhile
+                await caller.asks.withdraw_all(caller.account, why="its instance was deleted")
             await caller.asks.screened(made.id, _SCREENED, account=caller.account)
             return await caller.answer(await caller.look(made.id), 201)
     if known is None or not wire.is_same(known.asked, ask):

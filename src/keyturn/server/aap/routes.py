@@ -12,7 +12,7 @@ from starlette.routing import Route
 from ..api.refusing import Refusal
 from ..places import StreamPlaces
 from ..protocols import protocol_app
-from . import requests
+from . import instances, requests
 from .errors import failure, refusal
 
 _ROUTES = (
@@ -21,6 +21,10 @@ _ROUTES = (
     ("DELETE", "/v1/requests/{id}", requests.cancel),
     ("POST", "/v1/requests/{id}/consume", requests.consume),
     ("POST", "/v1/requests/{id}/outcome", requests.report),
+    ("POST", "/v1/instances", instances.create),
+    ("GET", "/v1/instances/{id}", instances.show),
+    ("PATCH", "/v1/instances/{id}", instances.update),
+    ("DELETE", "/v1/instances/{id}", instances.delete),
 )
 
 

@@ -32,6 +32,7 @@ SCOPE_WORDS = {
     "run": "start runs",
     "ask": "request approval of calls that it runs itself",
     "scim": "provision users and groups (SCIM)",
+    "provision": "provision instances that request approvals (AAP)",
 }
 
 LASTS = ("1d", "7d", "30d", "90d", "")
