@@ -16,10 +16,11 @@ from ..core.items import Item
 from ..core.preview import Preview
 from ..core.strict import parse
 from ..models.base import Model, ModelResponse
+from ..presenting.source import stated_in
 from ..support.json_schema import misfit
 from ..tools.base import InvalidArguments, Prepared, Tool, ToolProblem, redacts
 from .ask import AskedBy
-from .shown import preview_of, source_of
+from .shown import preview_of
 
 _ALONE = "an ExternalAgent runs what external callers ask: use App.asks, the API or @gated, and not Runner.run"
 
@@ -59,7 +60,7 @@ class ExternalTool(Tool):
         made.secrets = ask.secrets
         made.editable = ask.editable
         made.final = not ask.ask_again
-        made._source = source_of(ask.context)
+        made._source = stated_in(ask.context).text
         return made
 
     def spec(self) -> dict[str, Any]:

@@ -5,13 +5,10 @@ The preview is made of the arguments alone, and shows all of them: nothing of it
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from typing import Any, cast
 
 from ..core.preview import Block, Command, Diff, Json, Preview, Text, redact
-from ..presenting.list_row import SOURCE
-
-_LONGEST = 1_000
+from ..presenting.source import SOURCE
 
 
 def preview_of(params: Any, secrets: tuple[str, ...], source: str = "") -> Preview:
@@ -26,17 +23,6 @@ def preview_of(params: Any, secrets: tuple[str, ...], source: str = "") -> Previ
     """
     blocks = _blocks(redact(params, secrets))
     return Preview((*blocks, Text(source, label=SOURCE)) if source else blocks)
-
-
-def source_of(context: Mapping[str, Any]) -> str:
-    """Return where a request comes from, in one line, as its caller states it.
-
-    >>> source_of({"framework": "Claude Code", "host": "build-7", "folder": "/srv/app"})
-    'Claude Code · host build-7 · folder /srv/app'
-    """
-    named = [str(context[name]) for name in ("framework",) if context.get(name)]
-    said = [f"{name} {context[name]}" for name in ("host", "folder", "session") if isinstance(context.get(name), str)]
-    return " · ".join([*named, *said])[:_LONGEST]
 
 
 def _blocks(shown: Any) -> tuple[Block, ...]:

@@ -6,12 +6,15 @@ import asyncio
 from base64 import urlsafe_b64decode, urlsafe_b64encode
 from collections.abc import Awaitable, Callable, Sequence
 from typing import Any, NamedTuple
+from urllib.parse import urlencode
 
 import msgspec
 
 from ..journal.rows import Query, RequestRow
 from ..presenting.asking import mark_of
+from ..presenting.source import RequestSource, source_of
 from .desk import Inbox
+from .shows import is_from
 
 #: How many rows a list has.
 SHOWN = 50
@@ -68,11 +71,31 @@ class Filters(msgspec.Struct, frozen=True):
     text: str = ""
     mine: bool = False
     after: ListPlace | None = None
+    framework: str = ""
+    host: str = ""
+    folder: str = ""
+    session: str = ""
+    group: str = ""
 
     @property
     def any(self) -> bool:
         """Return whether anything is left out."""
-        return self != Filters()
+        return self != Filters(group=self.group)
+
+    def address(self, **changed: str) -> str:
+        """Return the filters as an address names them, with these ones in place of what is chosen.
+
+        >>> Filters(tool="pay", mine=True).address(host="build 7")
+        'tool=pay&mine=1&host=build+7'
+        """
+        named: dict[str, Any] = {name: getattr(self, name) for name in self.__struct_fields__ if name != "after"}
+        told = (named | changed).items()
+        return urlencode({name: "1" if value is True else value for name, value in told if value})
+
+    @property
+    def source(self) -> RequestSource:
+        """Return where the requests of the list come from."""
+        return RequestSource(self.framework, self.host, self.folder, self.session)
 
 
 class Listed(NamedTuple):
@@ -122,6 +145,15 @@ def _next(
     return None if whole or end is None else ListPlace(end)
 
 
+def grouped(rows: Sequence[RequestRow], part: str) -> list[tuple[str, list[RequestRow]]]:
+    """Return the rows of a list by a part of where they come from, in the order of the first of each."""
+    found: dict[str, list[RequestRow]] = {}
+    for row in rows:
+        stated = RequestSource() if row.state == "damaged" else source_of(row.request)
+        found.setdefault(getattr(stated, part), []).append(row)
+    return list(found.items())
+
+
 def wanted_of(chosen: Filters) -> dict[str, Any]:
     """Return what a store is asked for, of which the filters make the list."""
     named = {"tool": chosen.tool, "agent": chosen.agent}
@@ -154,7 +186,7 @@ async def _looked_through(
 
 
 def _fits(row: RequestRow, chosen: Filters) -> bool:
-    if chosen.risk and mark_of(row) != chosen.risk:
+    if (chosen.risk and mark_of(row) != chosen.risk) or not is_from(row, chosen.source):
         return False
     asked = chosen.text.casefold()
     return not asked or asked in f"{row.tool} {row.agent} {row.reason} {row.body}".casefold()

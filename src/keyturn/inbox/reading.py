@@ -21,11 +21,12 @@ from ..presenting.edit_preview import EditPreview
 from ..presenting.message_context import Context, context_of
 from ..presenting.notifications import SHOWN, Notification, notifications_of
 from ..presenting.shown_request import ShownRequest
+from ..presenting.source import RequestSource
 from ..presenting.trail import TrailMark, trail_of
 from .naming import By as By
 from .naming import Naming, Shown, person_of, shown_of
 from .request_store import NO_SUCH, RequestStore
-from .shows import is_left_out
+from .shows import is_from, is_left_out
 
 _PAGE = 500
 #: How many requests without a shape in their column are read for a page of those that are alike.
@@ -44,30 +45,32 @@ class Reading:
         for_: By | None = None,
         unclaimed: bool = False,
         by: By | None = None,
+        source: RequestSource | None = None,
         **wanted: Any,
     ) -> Sequence[RequestRow]:
         """Return requests by when they were asked; the open ones, unless a query says otherwise.
 
         With `for_`, only those that this person may decide and did not put off; with `unclaimed`, none that somebody
-        else is on. `by` says who reads them (`for_` does so too), which is put on record where the directory says so.
+        else is on; with a `source`, those that state that they come from there. `by` says who reads them (`for_` does
+        so too), which is put on record where the directory says so.
         """
-        rows = await self._listed(query, for_, wanted, unclaimed=unclaimed)
+        rows = await self._listed(query, for_, wanted, unclaimed=unclaimed, source=source or RequestSource())
         await self._requests.note_reading(by or for_, "list", rows)
         return rows
 
     async def _listed(
-        self, query: Query | None, for_: By | None, wanted: dict[str, Any], *, unclaimed: bool
+        self, query: Query | None, for_: By | None, wanted: dict[str, Any], *, unclaimed: bool, source: RequestSource
     ) -> Sequence[RequestRow]:
         wanted.setdefault("state", "open")
         asked = query or Query(**wanted)
-        if for_ is None and not unclaimed:
+        if for_ is None and not unclaimed and not any(source):
             return await self._requests.store.requests(asked)
         now = await self._requests.store.now()
         found: list[RequestRow] = []
         while len(found) < asked.limit:
             page = await self._requests.store.requests(asked)
             for row in page:
-                if await self._shows(row, for_, now, unclaimed=unclaimed):
+                if is_from(row, source) and await self._shows(row, for_, now, unclaimed=unclaimed):
                     found.append(row)
             if len(page) < asked.limit:
                 break

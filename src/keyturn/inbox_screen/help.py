@@ -24,7 +24,7 @@ _KEYS: tuple[tuple[LiteralString, LiteralString], ...] = (
     ("z", "snooze it for 1 hour, only for you"),
     ("!", "emergency override (break-glass), if you are permitted"),
     ("n", "show new requests, hide decided ones"),
-    ("/", "search, also by tool:NAME agent:NAME risk:high"),
+    ("/", "search, also by tool:NAME agent:NAME risk:high host:NAME folder:PATH"),
     ("m", "only requests that you may decide, or all"),
     ("?", "these keys"),
     ("q", "quit; pending requests stay"),

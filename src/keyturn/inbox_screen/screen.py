@@ -8,9 +8,10 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import re
 import time
 from collections.abc import Iterator
-from typing import ClassVar, LiteralString
+from typing import Any, ClassVar, LiteralString
 
 from textual.app import ComposeResult
 from textual.binding import Binding, BindingType
@@ -24,6 +25,7 @@ from ..journal.rows import RequestRow
 from ..presenting.asking import NOTHING_RAN, STATES
 from ..presenting.clock import span
 from ..presenting.list_row import row_of
+from ..presenting.source import PARTS
 from ..render.escape import escape
 from ..screens.drawing import Row, labelled, ours
 from ..screens.key_bar import KeyBar
@@ -43,7 +45,9 @@ _AWAY: dict[str, LiteralString] = {
     "journal": "Journal unreachable; this list may be out of date",
     "server": "Server unreachable; this list may be out of date",
 }
-_NAMES = ("tool", "agent", "risk")
+#: A word of a search; what is quoted holds spaces.
+_WORD = re.compile(r'(?:[^\s"]|"[^"]*"?)+')
+_NAMES = ("tool", "agent", "risk", *PARTS)
 
 
 class InboxApp(InboxDecidingApp):
@@ -323,18 +327,21 @@ class InboxApp(InboxDecidingApp):
 def filters_of(typed: str, *, mine: bool = False) -> Filters:
     """Return what a line of search names.
 
-    >>> filters_of("refund risk:high")
-    Filters(tool='', agent='', risk='high', text='refund', mine=False, after=None)
+    >>> (found := filters_of("refund risk:high")).risk, found.text
+    ('high', 'refund')
+    >>> filters_of('framework:"Claude Code" rm').framework
+    'Claude Code'
     """
-    named = dict.fromkeys(_NAMES, "")
+    named: dict[str, Any] = dict.fromkeys(_NAMES, "")
     words = list[str]()
-    for word in typed.split():
+    for found in _WORD.finditer(typed):
+        word = found[0].replace('"', "", 2)
         name, colon, value = word.partition(":")
         if colon and name in named:
             named[name] = value
         else:
             words.append(word)
-    return Filters(**named, text=" ".join(words), mine=mine)
+    return Filters(text=" ".join(words), mine=mine, **named)
 
 
 def _ended_by(row: RequestRow, now: int, *, ran: bool) -> str:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any, NamedTuple
 from zlib import crc32
 
-from ..core.preview import Command, Diff, Text
+from ..core.preview import Command, Diff
 from ..core.request import Request
 from ..journal.rows import RequestRow
 from ..render import diff
@@ -13,11 +13,11 @@ from ..render.escape import Escaped
 from ..render.one_row import arguments_row, ends_of
 from .asking import agent_words, is_overdue, mark_of, progress, step_words
 from .clock import span
+from .source import source_of
 
 #: How many characters of a payload a list of a page shows.
 LINE = 112
-#: The label of where a request of an external caller comes from; how much of it a list shows.
-SOURCE = "requested from, as the caller states it"
+#: How much of where a request comes from a list shows.
 _SOURCE_LINE = 60
 _COMPARED = 4_000  # characters of both sides that are compared for a row
 
@@ -92,12 +92,10 @@ def row_of(row: RequestRow, now: int) -> ListRow:
 
 def _from(row: RequestRow) -> str:
     """Return which agent requests, and from where as an external caller states it."""
-    who, preview = agent_words(row.request.path, row.agent), row.request.preview
-    last = preview.blocks[-1] if preview.blocks else None
-    if not isinstance(last, Text) or last.label != SOURCE:
+    who, stated = agent_words(row.request.path, row.agent), source_of(row.request).text
+    if not stated:
         return who
-    stated = last.text if len(last.text) <= _SOURCE_LINE else f"{last.text[:_SOURCE_LINE]}…"
-    return f"{who} ({stated})"
+    return f"{who} ({stated if len(stated) <= _SOURCE_LINE else f'{stated[:_SOURCE_LINE]}…'})"
 
 
 def row_text(request: Request) -> RowText:

@@ -22,8 +22,9 @@ from ..directory.settings import OWN, VISIBLE
 from ..directory.state import ADMIN
 from ..engine.run.log_cache import log_in
 from ..inbox.request_store import NO_SUCH
-from ..inbox.shows import is_left_out, may_decide
+from ..inbox.shows import is_from, is_left_out, may_decide
 from ..journal.rows import GrantRow, Query, RequestRow, RunRow
+from ..presenting.source import RequestSource
 from .visitor import Visitor
 
 # Nothing that is looked for and not seen is answered sooner, so that the time tells nobody whether it is there.
@@ -87,9 +88,9 @@ class Visibility:
             return None
         return self.visitor.directory.decider(self.visitor.id, self._now, "authenticated", terms, requester)
 
-    def lists(self, row: RequestRow, *, mine: bool, unclaimed: bool) -> bool:
-        """Return whether a list of theirs has a request."""
-        if not self.sees(row):
+    def lists(self, row: RequestRow, *, mine: bool, unclaimed: bool, source: RequestSource | None = None) -> bool:
+        """Return whether a list of theirs has a request, with a `source` one that states that it comes from there."""
+        if not self.sees(row) or not is_from(row, source or RequestSource()):
             return False
         if row.state == "damaged":
             return True

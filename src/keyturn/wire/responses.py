@@ -114,12 +114,23 @@ class RunPage(msgspec.Struct, frozen=True):
     next: str | None
 
 
-class RequestPage(msgspec.Struct, frozen=True):
-    """Holds a page of requests; `token` names what it shows, so that one can wait until something else is so."""
+class RequestGroup(msgspec.Struct, frozen=True):
+    """Holds the ids of the requests of a page that state the same source, "" for those that state none."""
+
+    source: str
+    requests: list[str]
+
+
+class RequestPage(msgspec.Struct, frozen=True, omit_defaults=True):
+    """Holds a page of requests; `token` names what it shows, so that one can wait until something else is so.
+
+    `groups` are its requests by a part of where they come from, where that was asked for.
+    """
 
     requests: list[RequestSeen]
     next: str | None
     token: str
+    groups: list[RequestGroup] = []
 
 
 class GrantPage(msgspec.Struct, frozen=True):

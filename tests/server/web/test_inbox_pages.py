@@ -7,7 +7,10 @@ from typing import Any
 
 import pytest
 
-from keyturn import App, MemoryJournal
+from keyturn import App, Ask, ExternalAgent, MemoryJournal
+from keyturn.inbox.listing import first_page
+from keyturn.inbox_screen.screen import filters_of
+from keyturn.presenting.source import RequestSource
 from keyturn.server.web.blocks import blocks_of
 from tests.channels.telling import lost_after
 from tests.server.office import HOSTILE, office, opened, peopled
@@ -359,3 +362,47 @@ def test_a_diff_has_both_sides_and_marks_the_words_that_changed() -> None:
     first = block.pairs[0]
     assert first.after is not None
     assert [str(text) for marked, text in first.after.pieces if marked] == ["2"]
+
+
+async def test_a_list_is_grouped_and_filtered_by_where_its_requests_come_from() -> None:
+    """On the pages, in the API and in the terminal by the same rule; what was stated is shown as text."""
+    app = App([*office(), ExternalAgent()], MemoryJournal())
+    tokens = await peopled(app)
+    async with app:
+        mine = await opened(app, "support")
+        asked: dict[str, str] = {}
+        for key, host in (("a1", "build-7"), ("a2", "build-7"), ("b1", '"><script>x')):
+            context = {"framework": "Claude Code", "host": host, "folder": "/srv"}
+            state = await app.asks.ask(Ask(key=key, tool="Bash", context=context), account="ci")
+            asked[key] = (await app.asks.screened(state.id, 30, account="ci")).request
+        ada = Visiting(app, tokens["ada"])
+
+        async def seen(query: str) -> list[str]:
+            return re.findall(r'data-id="([0-9a-f]+)"', (await ada.see(f"/?{query}")).text)
+
+        text = (await ada.see("/?group=host")).text
+        headings = re.findall(r'<li class="group"><h2 class="quiet pad">(.*?) <span class="n">(\d)</span>', text)
+        assert [count for _, count in headings] == ["1", "2", "1"]
+        assert [re.sub("<[^>]+>", "", words) for words, _ in headings] == [
+            "no machine stated", "build-7", "&#34;&gt;&lt;script&gt;x",
+        ]  # fmt: skip
+        assert 'href="/?host=build-7"' in text
+        assert "<script>x" not in text
+        assert await seen("group=host") == [mine["support"], asked["a1"], asked["a2"], asked["b1"]]
+        assert await seen("host=BUILD-7&framework=Claude+Code") == [asked["a1"], asked["a2"]]
+        assert await seen("host=build") == await seen("session=s1") == []
+        assert "machine <b>build-7</b>" in (await ada.see("/?host=build-7")).text
+
+        page = (await ada.client.get("/v1/requests", params={"group": "host", "framework": "claude code"})).json()
+        assert page["groups"] == [
+            {"source": "build-7", "requests": [asked["a1"], asked["a2"]]},
+            {"source": '"><script>x', "requests": [asked["b1"]]},
+        ]
+        assert [each["id"] for each in page["requests"]] == [asked[key] for key in ("a1", "a2", "b1")]
+        assert "groups" not in (await ada.client.get("/v1/requests")).json()
+        for wrong in ({"group": "agent"}, {"host": ""}, {"folder": "x" * 1_001}):
+            assert (await ada.client.get("/v1/requests", params=wrong)).status_code == 422
+        rows = await app.inbox.list(source=RequestSource(host="build-7"))
+        assert [row.id for row in rows] == [asked["a1"], asked["a2"]]
+        found = await first_page(app.inbox.list, filters_of('host:build-7 framework:"Claude Code"'))
+        assert [row.id for row in found.rows] == [asked["a1"], asked["a2"]]

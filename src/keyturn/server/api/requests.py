@@ -14,11 +14,13 @@ from fastapi import Query as Param
 
 from ...directory.settings import RECORD_READS
 from ...engine.run.log_cache import log_in
+from ...inbox.listing import grouped
 from ...journal.rows import Query, RequestRow
 from ...presenting.facts import RequestFacts
+from ...presenting.source import RequestSource
 from ...wire import bodies
 from ...wire.detail import RequestDetail
-from ...wire.responses import Done, Form, RequestPage, RequestSeen
+from ...wire.responses import Done, Form, RequestGroup, RequestPage, RequestSeen
 from ..streams import EventStream, event
 from ..visible_pages import of_one_size, visible_page
 from ..visitor import standing_of
@@ -52,6 +54,9 @@ State = Literal[
 Kind = Literal["approval", "external", "in_doubt", "review"]
 For = Annotated[Literal["me"] | None, Param(alias="for", description="Only those that you may decide.")]
 Unclaimed = Annotated[bool, Param(description="None that somebody else is on.")]
+Part = Literal["framework", "host", "folder", "session"]
+Group = Annotated[Part | None, Param(description="Group the page by this part of where its requests come from.")]
+Stated = Annotated[str | None, Param(min_length=1, max_length=1_000)]
 Token = Annotated[str | None, Param(max_length=64, description="The `token` of the page before: wait for another.")]
 
 
@@ -61,6 +66,8 @@ class RequestFilter(msgspec.Struct, frozen=True):
     query: Query
     mine: bool
     unclaimed: bool
+    source: RequestSource
+    group: Part | None
 
 
 async def _named(
@@ -74,16 +81,25 @@ async def _named(
     return {"state": None if state == "all" else state, "tool": tool, "agent": agent, "run": run, "kind": kind}
 
 
+async def _sourced(
+    framework: Name = None, host: Name = None, folder: Stated = None, session: Stated = None
+) -> RequestSource:
+    plain(framework, host, folder, session)
+    return RequestSource(framework or "", host or "", folder or "", session or "")
+
+
 async def _wanted(
     named: Annotated[dict[str, Any], Depends(_named)],
+    source: Annotated[RequestSource, Depends(_sourced)],
     limit: Limit = 50,
     after: After = None,
     newest: Newest = False,
     mine: For = None,
     unclaimed: Unclaimed = False,
+    group: Group = None,
 ) -> RequestFilter:
     query = Query(**named, limit=limit, after=after_of(after), newest=newest)
-    return RequestFilter(query, mine == "me", unclaimed)
+    return RequestFilter(query, mine == "me", unclaimed, source, group)
 
 
 Selected = Annotated[RequestFilter, Depends(_wanted)]
@@ -97,13 +113,16 @@ async def page_of(here: Call, wanted: RequestFilter) -> RequestPage:
     """Return a page of requests as it is now, with the token that names it."""
 
     async def seen(rows: Sequence[RequestRow]) -> list[RequestRow]:
-        return [row for row in rows if here.visibility.lists(row, mine=wanted.mine, unclaimed=wanted.unclaimed)]
+        named: dict[str, Any] = {"mine": wanted.mine, "unclaimed": wanted.unclaimed, "source": wanted.source}
+        return [row for row in rows if here.visibility.lists(row, **named)]
 
     rows, more = await visible_page(wanted.query, here.app.journal.requests, seen, lambda row: row.place, _size)
     await here.visibility.reads("list", rows)
     shown = [RequestSeen.of(row) for row in rows]
     token = hashlib.sha256(msgspec.json.encode(shown)).hexdigest()[:32]
-    return RequestPage(shown, key_of(*more) if more else None, token)
+    groups = [] if wanted.group is None else grouped(rows, wanted.group)
+    parts = [RequestGroup(name, [row.id for row in found]) for name, found in groups]
+    return RequestPage(shown, key_of(*more) if more else None, token, parts)
 
 
 @routes.add("GET", "/requests", scope="read", gives=RequestPage)

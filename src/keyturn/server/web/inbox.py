@@ -19,7 +19,7 @@ from ...core.run import undo_until
 from ...core.states import OVER
 from ...directory.recipients import may_hear
 from ...engine.run.log_cache import log_in
-from ...inbox.listing import SHOWN, Filters, Listed, ListPlace, listed
+from ...inbox.listing import SHOWN, Filters, Listed, ListPlace, grouped, listed
 from ...inbox.personal import MARKINGS, VERDICTS, Details, Verdict
 from ...journal.rows import Query, RequestRow, RunRow
 from ...presenting.asking import (
@@ -38,6 +38,7 @@ from ...presenting.exchange import exchanges_of
 from ...presenting.list_row import row_of
 from ...presenting.message_context import ADVICE, context_of
 from ...presenting.recorded import deciders, overrules, recorded
+from ...presenting.source import PARTS
 from ...presenting.trail import changes_since, trail_of
 from ..errors import refused
 from ..limits import MARKS
@@ -57,8 +58,10 @@ _DAY_MS = 86_400_000
 def filters_of(request: HttpRequest) -> Filters:
     """Return the filters that an address names."""
     given = request.query_params
-    named = {name: given.get(name, "")[:200].replace("\0", "") for name in ("tool", "agent", "risk", "text")}
-    return Filters(**named, mine=given.get("mine") == "1", after=ListPlace.of_token(given.get("after", "")[:1_000]))
+    named = {name: given.get(name, "")[:200].replace("\0", "") for name in ("tool", "agent", "risk", "text", *PARTS)}
+    group = given.get("group", "") if given.get("group") in PARTS else ""
+    place = ListPlace.of_token(given.get("after", "")[:1_000])
+    return Filters(**named, mine=given.get("mine") == "1", after=place, group=group)
 
 
 Chosen = Annotated[Filters, Depends(filters_of)]
@@ -69,7 +72,7 @@ async def inbox(at: ReaderPage, chosen: Chosen) -> Response:
     """Show what waits, and the first of it."""
     found = await seen_list(at, chosen)
     try:
-        listing = await _drawn(at, found)
+        listing = await _drawn(at, found, chosen)
     except KeyturnError as error:
         return failure(at, error)
     first = found.rows[0] if found.rows else None
@@ -92,13 +95,15 @@ async def _aside(at: PageContext) -> list[RunRow]:
     return await at.app.journal.runs(Query(state="set_aside", limit=20)) if at.visitor.administers else []
 
 
-async def _drawn(at: PageContext, found: Listed) -> dict[str, Any]:
+async def _drawn(at: PageContext, found: Listed, chosen: Filters) -> dict[str, Any]:
     asked = await _asked_back(at) if at.visitor.may("read") else []
     await at.visibility.reads("list", [*found.rows, *asked])
-    made = [row_of(row, at.now) for row in found.rows]
+    groups = grouped(found.rows, chosen.group) if chosen.group else [("", list(found.rows))]
+    made = [(name, [row_of(row, at.now) for row in rows]) for name, rows in groups if rows]
     more = "" if found.next is None else found.next.token
     return {
-        "rows": made,
+        "by_source": made,
+        "listed": len(found.rows),
         "count": found.found,
         "whole": found.whole,
         "more": more,
@@ -126,7 +131,7 @@ async def request_page(at: DeciderPage, chosen: Chosen, name: str) -> Response:
         if at.partial:
             return await drawn(at, "_request.html", **detail)
         found = await seen_list(at, chosen) if at.visitor.may("read") else Listed([], 0, whole=True)
-        listing = await _drawn(at, found)
+        listing = await _drawn(at, found, chosen)
     except KeyturnError as error:
         return failure(at, error)
     return await drawn(at, "inbox.html", chosen=chosen, picked=True, last=None, **listing, **detail)

@@ -23,6 +23,7 @@ from ...presenting.clock import span, stamp
 from ...presenting.grant_words import value_words
 from ...presenting.list_row import LINE
 from ...presenting.notifications import delivered_of, undelivered_first
+from ...presenting.source import SOURCES
 from ...render.one_row import lines_in, parts
 from ...render.plural import plural
 from ..errors import refused
@@ -153,6 +154,7 @@ def _environment() -> Environment:
         "agent_words": agent_words,
         "STATES": STATES,
         "RISKS": RISKS,
+        "SOURCES": SOURCES,
         "is_held": is_held,
         "risk_words": risk_words,
     }
