@@ -226,12 +226,16 @@ def looking_of(row: RequestRow, person: str, now: int) -> Looking | None:
 
 
 class Fact(NamedTuple):
-    """Holds one line of what is known of a request: our word for it, data, and our words behind it."""
+    """Holds one line of what is known of a request: our word for it, data, and our words behind it.
+
+    `at` is the time of which the words say how long ago it was, 0 for none: a page counts on from there.
+    """
 
     word: str
     text: str
     after: str = ""
     mark: str = ""
+    at: int = 0
 
 
 def facts_of(row: RequestRow, now: int, zone: tzinfo = UTC) -> list[Fact]:
@@ -262,11 +266,11 @@ def _facts(row: RequestRow, shown: Request, now: int, zone: tzinfo) -> Iterator[
     if shown.started_at is not None:
         by = shown.started_by or ""
         started = in_ms(shown.started_at)
-        yield Fact("started by", by, f"{span(now - started)} ago, {stamp(started, zone)}")
+        yield Fact("started by", by, f"{span(now - started)} ago, {stamp(started, zone)}", at=started)
     if shown.former is not None:
         yield Fact("approved by", shown.former.by or "a grant", STATES.get(shown.former.verdict, ""))
     again = "again, " if shown.revision > 1 and row.kind == "approval" and not shown.steps else ""
-    yield Fact("requested", "", f"{again}{span(now - row.asked_at)} ago, {stamp(row.asked_at, zone)}")
+    yield Fact("requested", "", f"{again}{span(now - row.asked_at)} ago, {stamp(row.asked_at, zone)}", at=row.asked_at)
 
 
 def seconds(ms: int) -> str:

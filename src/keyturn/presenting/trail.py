@@ -44,7 +44,9 @@ def trail_of(steps: Iterable[ev.Step], call: str) -> list[TrailMark]:
         for event in step.events:
             history.read(event)
             marks += _marks(_At(number, step, history), event, call)
-    return marks
+    if was_started(marks):
+        return marks
+    return [mark._replace(word="result for the agent") if mark.kind == "ended" else mark for mark in marks]
 
 
 def changes_since(trail: Iterable[TrailMark], line: int, person: str) -> list[TrailMark]:
