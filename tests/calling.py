@@ -23,6 +23,7 @@ from keyturn.gating.errors import GatedCallError
 from keyturn.hooks.hook import answered
 from keyturn.hooks.hosts import host_named
 from keyturn.hooks.server import AskServer
+from keyturn.mcp_gate.changes import ListChanges
 from keyturn.mcp_gate.exchanges import Exchanges
 from keyturn.mcp_gate.holding import Holding
 from keyturn.mcp_gate.permission_prompt import TOOL, prompt_server
@@ -178,7 +179,7 @@ class Gate(Way):
             return "refunded"
 
         async with AsyncClient(self.server, self.place.token) as keyturn, Client(up) as behind:
-            gate = McpGate(behind, Exchanges(), Pins(GateRecords()), Holding(keyturn.asks, WAIT))
+            gate = McpGate(behind, Exchanges(), ListChanges(), Pins(GateRecords()), Holding(keyturn.asks, WAIT))
             await gate.begin()
             async with Client(gate.server()) as client:
                 made: Any = await client.call_tool("refund", self.arguments)

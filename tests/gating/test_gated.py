@@ -328,6 +328,19 @@ async def test_in_a_loop_a_call_is_awaited_and_a_cancelled_one_is_withdrawn(desk
         await refund.aio("A1")
 
 
+def test_a_call_that_is_interrupted_is_withdrawn(desk: Desk) -> None:
+    row: list[RequestRow] = []
+
+    def interrupt() -> None:
+        row.append(desk.pending())
+        signal.pthread_kill(threading.main_thread().ident or 0, signal.SIGINT)
+
+    threading.Thread(target=interrupt, daemon=True).start()
+    with pytest.raises(KeyboardInterrupt):
+        refund_of(desk)("A1")
+    assert desk.do(desk.app.get(row[0].run)).status == "cancelled"
+
+
 def test_a_policy_lets_a_call_run_unasked() -> None:
     desk = Desk("memory://", policy=Policy(allow(tool="refund")))
     try:

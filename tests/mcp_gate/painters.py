@@ -11,6 +11,7 @@ from mcp import Client
 from mcp.server.lowlevel import Server
 
 from keyturn.client.client import AsyncClient
+from keyturn.mcp_gate.changes import ListChanges
 from keyturn.mcp_gate.exchanges import Exchanges
 from keyturn.mcp_gate.holding import Holding
 from keyturn.mcp_gate.pins import Pins
@@ -55,14 +56,27 @@ async def red(_context: Any, params: types.ElicitRequestParams) -> types.ElicitR
 
 
 @asynccontextmanager
-async def gate_of(shop: Shop, done: list[str], era: str, *ungated: str) -> AsyncGenerator[Server[Any]]:
-    """Put a gate before the server, whose version is given."""
-    exchanges = Exchanges()
+async def gate_of(
+    shop: Shop, done: list[str], era: str, *ungated: str, records: GateRecords | None = None
+) -> AsyncGenerator[Server[Any]]:
+    """Put a gate before the server, whose version is given; at its end held calls are told to call again."""
+    async with gate_before(shop, painter(done), era, *ungated, records=records) as server:
+        yield server
+
+
+@asynccontextmanager
+async def gate_before(
+    shop: Shop, behind: Server[Any], era: str, *ungated: str, records: GateRecords | None = None
+) -> AsyncGenerator[Server[Any]]:
+    """Put a gate before any server."""
+    exchanges, changes = Exchanges(), ListChanges()
     async with (
         AsyncClient(shop.port.url, shop.token) as keyturn,
-        Client(painter(done), mode=era, elicitation_callback=exchanges.elicited) as up,
+        Client(behind, mode=era, elicitation_callback=exchanges.elicited, message_handler=changes.received) as up,
     ):
-        gate = McpGate(up, exchanges, Pins(GateRecords()), Holding(keyturn.asks, 30), ungated=ungated)
+        holding = Holding(keyturn.asks, 30, records)
+        gate = McpGate(up, exchanges, changes, Pins(GateRecords()), holding, ungated=ungated)
         await gate.begin()
         yield gate.server()
+        holding.stop()
         await gate.end()

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from pathlib import Path
 from typing import Any, Literal
 
 import mcp_types as types
@@ -14,6 +15,7 @@ from mcp.shared.exceptions import MCPError
 from pydantic import ConfigDict
 
 from keyturn import ExternalAgent
+from keyturn.mcp_gate.records import GateRecords
 from keyturn.mcp_gate.tasks import TASKS
 from tests.mcp_gate.painters import RED, gate_of, red
 from tests.mcp_gate.shops import Shop, none_pending, text_of
@@ -135,3 +137,22 @@ async def test_a_rejected_task_says_why_and_a_call_that_needs_nobody_is_no_task(
         assert "Not today." in made["content"][0]["text"]
     async with gate_of(shop, done, "auto", "paint") as server, client_of(server) as client:
         assert text_of(await client.call_tool("paint", {})) == "painted red"
+
+
+async def test_a_task_ends_with_its_gate_and_the_call_that_is_repeated_joins_its_request(
+    shop: Shop, tmp_path: Path
+) -> None:
+    done: list[str] = []
+    path = tmp_path / "records.json"
+    async with gate_of(shop, done, "auto", records=GateRecords(path)) as server, client_of(server) as client:
+        task = await Looking(client).task({"wall": "west"})
+        asked = await shop.pending()
+    async with gate_of(shop, done, "auto", records=GateRecords(path)) as server, client_of(server) as client:
+        looking = Looking(client)
+        with pytest.raises(MCPError, match="call the tool again, and it joins its request"):
+            await looking.status(task)
+        again = await looking.task({"wall": "west"})
+        row = await shop.decided("reject", message="Not the west.")
+        made = (await looking.becomes(again, "completed"))["result"]
+        assert "Not the west." in made["content"][0]["text"]
+        assert (row.run, await none_pending(shop), done) == (asked.run, True, [])

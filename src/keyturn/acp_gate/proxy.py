@@ -7,7 +7,6 @@ Whatever fails, nothing is allowed: without a decision the agent is told no, and
 from __future__ import annotations
 
 import asyncio
-import contextlib
 import json
 from collections.abc import Callable
 from typing import Any, cast
@@ -17,6 +16,7 @@ from ..client.asks import AsyncAsks
 from ..core.errors import KeyturnError, UserError
 from ..engine.run.new_ids import new_id
 from ..gating.claims import claimed, reported
+from ..gating.giving_up import unless_given_up
 from .permissions import REQUEST, Permission, SeenCalls, permission_of, refusal
 
 Send = Callable[[bytes], None]
@@ -123,22 +123,19 @@ class AcpGate:
         """Return whether a call was approved; it is claimed and released to the agent, which reports no outcome."""
         if "allow_once" not in permission.options:
             raise UserError("the agent offers no permission for this call alone")
-        asking = asyncio.ensure_future(self._asks.ask(permission.ask))
-        try:
-            state = await asyncio.shield(asking)
-            while state.status == "pending":
-                state = await self._asks.wait(state.id, _WAIT)
-        except asyncio.CancelledError:
-            await asyncio.shield(self._withdrawn(asking))
-            raise
+        state = await unless_given_up(self._asks.ask(permission.ask), self._waited, self._withdrawn)
         name = new_id()
         state = await claimed(self._asks, state, name)
         await reported(self._asks, state, name, "succeeded", "released to the agent")
         return True
 
-    async def _withdrawn(self, asking: asyncio.Future[AskState]) -> None:
-        with contextlib.suppress(KeyturnError):
-            await self._asks.withdraw((await asking).id, why="the agent stopped waiting for the decision")
+    async def _waited(self, state: AskState) -> AskState:
+        while state.status == "pending":
+            state = await self._asks.wait(state.id, _WAIT)
+        return state
+
+    async def _withdrawn(self, state: AskState) -> None:
+        await self._asks.withdraw(state.id, why="the agent stopped waiting for the decision")
 
 
 class _Unreadable(Exception):

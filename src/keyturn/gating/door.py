@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 import os
 import sys
 import threading
@@ -77,7 +76,7 @@ class Door:
 
     async def aio(self, made: Coroutine[Any, Any, T]) -> T:
         """Wait for an answer, in the caller's loop."""
-        return await asyncio.wrap_future(self.begin(made))
+        return await self._opened_for(made).aio(made)
 
     def _opened_for(self, made: Coroutine[Any, Any, Any]) -> OwnLoop:
         try:

@@ -7,7 +7,6 @@ import contextlib
 import functools
 import inspect
 from collections.abc import AsyncGenerator, Callable, Generator
-from concurrent.futures import Future
 from dataclasses import dataclass
 from typing import Any, Generic, ParamSpec, TypeVar, cast
 
@@ -17,7 +16,7 @@ from ..asks.ask import Ask, AskState
 from ..core.approval import Approval
 from ..core.digest import digest
 from ..core.encodable import Encodable
-from ..core.errors import Conflict, UserError
+from ..core.errors import UserError
 from ..engine.run.new_ids import new_id
 from ..tools.base import InvalidArguments
 from ..tools.functions.schema import FunctionSchema, function_schema
@@ -25,6 +24,7 @@ from .claims import claimed, outcome_of, renewed, reported
 from .context import GatedRun, current, verdict
 from .door import Door, announce
 from .errors import CallClaimed, CallDenied
+from .giving_up import unless_given_up
 
 P = ParamSpec("P")
 R = TypeVar("R")
@@ -80,7 +80,7 @@ class GatedFunction(Generic[P, R]):
         made = self._bound(args, kwargs)
         if (said := verdict()) is not None:
             return self._tested(said, made)
-        return self._run(self._decided(self._door.begin(self._asked(made))))
+        return self._run(self._door.run(self._decided(made)))
 
     async def aio(self, *args: P.args, **kwargs: P.kwargs) -> Any:
         """Ask, wait and run as a call does, without blocking the loop; a plain function is run in a thread."""
@@ -88,13 +88,7 @@ class GatedFunction(Generic[P, R]):
         if (said := verdict()) is not None:
             result: Any = self._tested(said, made)
             return await result if inspect.isawaitable(result) else result
-        asking = asyncio.ensure_future(self._door.aio(self._asked(made)))
-        try:
-            state = await self._door.aio(self._waited(await asyncio.shield(asking), current()))
-        except asyncio.CancelledError:
-            await asyncio.shield(self._door.aio(self._given_up(await asyncio.shield(asking))))
-            raise
-        return await self._run_in_loop(state)
+        return await self._run_in_loop(await self._door.aio(self._decided(made)))
 
     def ask(self, *args: P.args, **kwargs: P.kwargs) -> Pending:
         """Ask for the call and return at once; `resume` runs it after the decision."""
@@ -158,9 +152,16 @@ class GatedFunction(Generic[P, R]):
         context = current()
         return await self._door.open().ask(self._ask(text, context), requester=context.requester)
 
-    async def _waited(self, state: AskState, context: GatedRun) -> AskState:
+    async def _decided(self, text: str) -> AskState:
+        """Ask, and return the request as `_waited` does; a caller that stops waiting withdraws it."""
+        return await unless_given_up(self._asked(text), self._waited, self._given_up)
+
+    async def _given_up(self, state: AskState) -> None:
+        await self._door.asks.withdraw(state.id, why="the caller stopped waiting")
+
+    async def _waited(self, state: AskState) -> AskState:
         """Return a request once it is decided; with `wait` in the context, or once that time is up."""
-        asks, waits = self._door.asks, context.wait
+        asks, waits = self._door.asks, current().wait
         if state.status == "pending":
             state = await asks.wait(state.id, 1.0 if waits is True else float(waits))
         if state.status == "pending" and waits is True:
@@ -176,19 +177,6 @@ class GatedFunction(Generic[P, R]):
         if state.tool != self.name:
             raise UserError(f"request {state.id} is a call of {state.tool!r}, and this function is {self.name!r}")
         return state
-
-    def _decided(self, asking: Future[AskState]) -> AskState:
-        """Wait in a thread; Ctrl-C withdraws the request."""
-        context = current()
-        try:
-            return self._door.run(self._waited(asking.result(), context))
-        except KeyboardInterrupt:
-            self._door.run(self._given_up(asking.result()))
-            raise
-
-    async def _given_up(self, state: AskState) -> None:
-        with contextlib.suppress(Conflict):
-            await self._door.asks.withdraw(state.id, why="the caller stopped waiting")
 
     # What is run ------------------------------------------------------------------------------------------------
 

@@ -24,6 +24,7 @@ from ..core.errors import Conflict, NotPending, RunMissing
 from ..engine.run.new_ids import new_id
 from ..gating.claims import renewed, reported
 from ..gating.errors import error_of
+from ..gating.giving_up import unless_given_up
 from .records import GateRecords, OpenAsk
 
 _LOOK = 1.0
@@ -87,7 +88,6 @@ class Holding:
         self._asking = asyncio.Lock()
         self._waited = Counter[str]()  # how many calls wait for each of them
         self._leases = dict[str, asyncio.Task[None]]()
-        self._ending = set[asyncio.Task[None]]()  # requests to be withdrawn once their ids are known
         self._stopping = False
 
     async def approved(
@@ -103,18 +103,26 @@ class Holding:
         `now` returns the call with what its server says of the tool by then: of another tool nothing was approved. A
         `patient` call is held for as long as it takes.
         """
-        async with self._asking:  # two at the same time would ask twice, and one of the requests be forgotten
-            state = await self._asked_once(call)
-            self._waited[state.id] += 1
-            self._end_lease(state.id)
-        try:
-            state = await self._awaited(state, progress, math.inf if patient else self._hold)
-        except asyncio.CancelledError:
-            await asyncio.shield(self._given_up(call.name, state.id, "the client stopped waiting for the call"))
-            raise
-        except Exception:  # the server is away: the same call joins its request once it is back
-            self._begin_lease(call.name, state.id)
-            raise
+        hold = math.inf if patient else self._hold
+
+        async def waited(state: AskState) -> AskState:
+            try:
+                made = await self._decided(state, progress, hold)
+            except Exception:  # the server is away: the same call joins its request once it is back
+                self._left(state.id)
+                self._begin_lease(call.name, state.id)
+                raise
+            self._left(state.id)
+            return made
+
+        async def left(state: AskState) -> None:
+            self._left(state.id)
+            if self._stopping:  # the gate ends, and no client gave it up: the same call joins it at the next gate
+                self._begin_lease(call.name, state.id)
+            else:
+                await self._given_up(call.name, state.id, "the client stopped waiting for the call")
+
+        state = await unless_given_up(self._joined(call), waited, left)
         if state.status == "pending":
             self._begin_lease(call.name, state.id)
             raise NotForwarded(
@@ -126,21 +134,13 @@ class Holding:
             raise NotForwarded("Not run: the server changed the tool while the call was pending. Call it again.")
         return await self._claimed(call.name, state)
 
-    async def _asked_once(self, call: GatedCall) -> AskState:
-        """Return the request of a call; where the client gives up before its id is known, it is withdrawn then."""
-        asking = asyncio.ensure_future(self._asked(call))
-        try:
-            return await asyncio.shield(asking)
-        except asyncio.CancelledError:
-            ending = asyncio.ensure_future(self._abandoned(call.name, asking))
-            self._ending.add(ending)
-            ending.add_done_callback(self._ending.discard)
-            raise
-
-    async def _abandoned(self, name: str, asking: asyncio.Future[AskState]) -> None:
-        with contextlib.suppress(Exception):  # it expires by its terms, or is seen in the inbox
-            state = await asking
-            await self._given_up(name, state.id, "the client stopped waiting for the call")
+    async def _joined(self, call: GatedCall) -> AskState:
+        """Return the request of a call, for which no lease ends while a call waits for it."""
+        async with self._asking:  # two at the same time would ask twice, and one of the requests be forgotten
+            state = await self._asked(call)
+            self._waited[state.id] += 1
+            self._end_lease(state.id)
+            return state
 
     async def _asked(self, call: GatedCall) -> AskState:
         """Return the request of a call: the one that an earlier call asked and did not use, else a new one."""
@@ -197,12 +197,10 @@ class Holding:
             await asyncio.sleep(left)
             self._records.look()
 
-    async def _awaited(self, state: AskState, progress: Progress, hold: float) -> AskState:
-        try:
-            return await self._decided(state, progress, hold)
-        finally:
-            self._waited[state.id] -= 1
-            self._waited += Counter()  # which drops those that nothing waits for
+    def _left(self, id: str) -> None:
+        """Note that one call fewer waits for a request."""
+        self._waited[id] -= 1
+        self._waited += Counter()  # which drops those that nothing waits for
 
     async def _decided(self, state: AskState, progress: Progress, hold: float) -> AskState:
         ends = asyncio.get_running_loop().time() + hold

@@ -1,7 +1,8 @@
 """The proxy: an MCP server that passes on what another one has, and holds calls of its tools until they are approved.
 
-Lists, resources and prompts pass unchanged. A denial is an error result, which clients accept whatever the tool's
-output schema says. What a server asks within a call goes to the user of the client that made it.
+Lists, notifications of their changes, resources and prompts pass unchanged. A denial is an error result, which clients
+accept whatever the tool's output schema says. What a server asks within a call goes to the user of the client that made
+it.
 """
 
 from __future__ import annotations
@@ -13,11 +14,11 @@ from typing import Any, NamedTuple
 
 import mcp_types as types
 from mcp import Client
-from mcp.server.lowlevel import NotificationOptions, Server
 from mcp.server.stdio import stdio_server
 
 from ..core.digest import digest
 from .callers import client_of, holding_of, progress_of, silent, while_there
+from .changes import ListChanges, PassingServer
 from .exchanges import Exchanges, ServerExchange
 from .holding import Approved, GatedCall, Holding, NotForwarded, Progress
 from .pins import ACCEPT, ACCEPT_WORDS, BY_A_PERSON, Pins, ToolChange
@@ -47,6 +48,7 @@ class McpGate:
         self,
         up: Client,
         exchanges: Exchanges,
+        changes: ListChanges,
         pins: Pins,
         holding: Holding | None = None,
         *,
@@ -60,6 +62,7 @@ class McpGate:
         self._name = name
         self._tools = dict[str, types.Tool]()
         self._exchanges = exchanges
+        self._changes = changes
         self._tasks = Tasks(self._call)
 
     @property
@@ -71,18 +74,19 @@ class McpGate:
         """Begin, and return what the server changed of its tools since the gate was last started."""
         if self._holding is not None:
             self._holding.begin()
+        await self._changes.begin(self._up, self._look)
         await self._look()
         return self._pins.begin(list(self._tools.values()))
 
     async def serve(self) -> None:
         """Serve on stdin and stdout until the client hangs up."""
         server = self.server()
-        options = server.create_initialization_options(NotificationOptions(tools_changed=True))
         async with stdio_server() as (read, write):
-            await server.run(read, write, options)
+            await server.run(read, write, server.create_initialization_options())
 
     async def end(self) -> None:
         """Give up what is at work: a call that was forwarded is in doubt."""
+        await self._changes.end()
         await self._tasks.end()
         await self._exchanges.end()
         if self._holding is not None:
@@ -92,7 +96,7 @@ class McpGate:
     def _server_name(self) -> str:
         return self._name or self._info.name
 
-    def server(self) -> Server[Any]:
+    def server(self) -> PassingServer:
         """Return the server that a client sees: named as the one behind it, with what that one has."""
         info = self._info
         has = self._up.server_capabilities
@@ -102,7 +106,7 @@ class McpGate:
             more |= {"on_read_resource": self._read}
         if has.prompts is not None:
             more |= {"on_list_prompts": self._prompts, "on_get_prompt": self._prompt}
-        made: Server[Any] = Server(
+        made = PassingServer(
             info.name,
             version=info.version,
             instructions=self._up.instructions,
@@ -110,6 +114,7 @@ class McpGate:
             on_call_tool=self._called,
             **more,
         )
+        self._changes.offer(made, self._up)
         self._tasks.offer(made, partial(holding_of, only=self._holding))
         return made
 

@@ -12,6 +12,7 @@ from mcp import Client
 from ..client.client import AsyncClient
 from ..core.errors import UserError
 from ..server.running import ListeningAddress, Running
+from .changes import ListChanges
 from .exchanges import Exchanges
 from .holding import Holding
 from .listening import PATH, Callers, ListeningGate
@@ -45,9 +46,9 @@ class GateSettings(NamedTuple):
     async def gate(self, at: Any, holding: Holding | None, tell: Callable[[str], None]) -> AsyncGenerator[McpGate]:
         """Connect to a server, begin a gate before it, and tell what it changed since the last start."""
         pins = Pins(GateRecords(records_file(self.server, self.known)))
-        exchanges = Exchanges()
-        async with Client(at, elicitation_callback=exchanges.elicited) as up:
-            made = McpGate(up, exchanges, pins, holding, ungated=self.ungated, name=self.name)
+        exchanges, changes = Exchanges(), ListChanges()
+        async with Client(at, elicitation_callback=exchanges.elicited, message_handler=changes.received) as up:
+            made = McpGate(up, exchanges, changes, pins, holding, ungated=self.ungated, name=self.name)
             try:
                 for change in await made.begin():
                     tell(f"{change}: {_CHANGED}")
