@@ -148,21 +148,23 @@ def test_a_line_that_cannot_be_read_reaches_nobody_and_an_editor_answers_what_it
 def test_without_a_decision_nothing_is_allowed(tmp_path: Path) -> None:
     says = [
         asks(1, makes(), [OPTIONS[0], OPTIONS[2]]),  # nothing but a standing permission is offered
+        {"method": "session/request_permission", "params": asks(9, makes())["params"]},  # it cannot be answered
+        asks(6, makes(), [*OPTIONS, {"optionId": "more", "kind": "allow_once"}]),  # one of the two is for more
         asks(2, makes(), "all"),
         asks(3, {"toolCallId": "c9"}),
         [asks(4, makes("rm -rf /"), OPTIONS[:2])],
         asks(5, makes("ls")),
     ]
     with editing(tmp_path, *says) as (port, editor):
-        told = {each["id"]: each for each in editor.told(3)}
-        assert chosen(told[1]) == (1, "no")
+        told = {each["id"]: each for each in editor.told(4)}
+        assert [chosen(told[id]) for id in (1, 6)] == [(1, "no"), (6, "no")]
         assert all(told[id]["error"]["code"] == -32602 for id in (2, 3))
         wipe = next(row for row in pending(port, 2) if "rm" in str(row.params))
         port.does(port.app.inbox.reject(wipe, by="ada"))
-        assert chosen(editor.told(4)[3]) == (4, "cancelled")  # it offers no rejection
+        assert chosen(editor.told(5)[4]) == (4, "cancelled")  # it offers no rejection
         cancel = {"jsonrpc": "2.0", "method": "session/cancel", "params": {"sessionId": "s1"}}
         editor.say(cancel)
-        last = editor.told(6)[4:]
+        last = editor.told(7)[5:]
         assert cancel in last
         assert [chosen(each) for each in last if "result" in each] == [(5, "cancelled")]
         pending(port, 0)
@@ -225,6 +227,28 @@ def _asked(process: Any, id: int, method: str, params: Any) -> Any:
 def _decide(port: Port, verdict: str) -> None:
     [row] = until_now(lambda: list(port.does(port.app.inbox.list())), 120)
     port.does(getattr(port.app.inbox, verdict)(row, by="ada"))
+
+
+def test_a_request_shows_its_own_call_and_no_part_of_it_hides_another() -> None:
+    seen = SeenCalls()
+    listed = {"toolCallId": "call_0", "title": "ls", "kind": "execute", "rawInput": {"command": "ls"}}
+    wiped = {"toolCallId": "call_0", "title": "Wipe", "kind": "execute"}
+    for ended in ({"sessionUpdate": "tool_call_update", "toolCallId": "call_0", "status": "completed"}, None):
+        seen.look("s1", {"sessionUpdate": "tool_call", **listed})
+        if ended is None:
+            seen.look("s1", {"sessionUpdate": "tool_call", **wiped})
+        else:
+            seen.look("s1", ended)
+        made = permission_of(asks(1, {"toolCallId": "call_0", "title": "Wipe"}), seen, "agent")
+        assert json.loads(made.ask.arguments) == {"title": "Wipe"}  # and nothing of the call that had this id before
+    diff = {"type": "diff", "path": "/etc/passwd", "oldText": "x", "newText": "y"}
+    given = {"title": "t", "locations": "l", "changes": ["c"], "file_path": "f"}
+    whole = {"toolCallId": "c1", "title": "Edit", "rawInput": given, "content": [diff], "locations": [{"path": "/etc"}]}
+    for content in ([diff], [diff, diff]):
+        made = permission_of(asks(1, {**whole, "content": content}), SeenCalls(), "agent")
+        shown = json.loads(made.ask.arguments)
+        assert (shown["input"], shown["title"], shown["locations"]) == (given, "Edit", [{"path": "/etc"}])
+        assert "/etc/passwd" in str(shown.get("changes", shown.get("file_path")))
 
 
 def test_what_cannot_be_shown_is_not_asked() -> None:

@@ -16,6 +16,9 @@ from ..engine.run.new_ids import new_id
 REQUEST = "session/request_permission"
 _CANCELLED = {"outcome": {"outcome": "cancelled"}}
 _KEPT = 2_000
+#: What an update of a session is called that tells of a new call.
+_NEW = "tool_call"
+_OVER = ("completed", "failed")
 
 
 class _Option(msgspec.Struct, rename="camel"):
@@ -39,13 +42,19 @@ class Permission(NamedTuple):
     id: Any
     session: str
     ask: Ask
-    options: Mapping[str, str]
+    options: Mapping[str, list[str]]
+
+    @property
+    def allows_once(self) -> bool:
+        """Return whether the agent offers one permission for this call alone: of several, none is known to be that."""
+        return len(self.options.get("allow_once", ())) == 1
 
     def answered(self, *, allowed: bool) -> dict[str, Any]:
         """Return the answer: this once, never for good; where the agent offers none such, it is cancelled."""
-        option = self.options.get("allow_once" if allowed else "reject_once")
-        chosen = {"outcome": {"outcome": "selected", "optionId": option}}
-        return answer(self.id, _CANCELLED if option is None else chosen)
+        offered = self.options.get("allow_once" if allowed else "reject_once")
+        if not offered:
+            return self.cancelled()
+        return answer(self.id, {"outcome": {"outcome": "selected", "optionId": offered[0]}})
 
     def cancelled(self) -> dict[str, Any]:
         """Return what the protocol wants where the turn was cancelled."""
@@ -66,10 +75,13 @@ class SeenCalls:
         self._calls: OrderedDict[tuple[str, str], dict[str, Any]] = OrderedDict()
 
     def look(self, session: str, told: Mapping[str, Any]) -> dict[str, Any]:
-        """Return all that was told of a call by now."""
+        """Return all that was told of a call by now; agents give ids again, and an earlier call is another one."""
         key = session, str(told.get("toolCallId", ""))
-        call = self._calls.pop(key, {}) | {name: value for name, value in told.items() if value is not None}
-        self._calls[key] = call
+        before = self._calls.pop(key, {})
+        call = {} if told.get("sessionUpdate") == _NEW else before
+        call = call | {name: value for name, value in told.items() if value is not None}
+        if call.get("status") not in _OVER:
+            self._calls[key] = call
         if len(self._calls) > _KEPT:
             self._calls.popitem(last=False)
         return call
@@ -92,23 +104,24 @@ def permission_of(message: Mapping[str, Any], seen: SeenCalls, agent: str) -> Pe
         context={"framework": f"ACP agent {agent}", "session": params.session_id},
         editable=False,
     )
-    return Permission(message["id"], params.session_id, ask, {each.kind: each.option_id for each in params.options})
+    options: dict[str, list[str]] = {}
+    for each in params.options:
+        options.setdefault(each.kind, []).append(each.option_id)
+    return Permission(message["id"], params.session_id, ask, options)
 
 
 def _arguments(call: Mapping[str, Any]) -> dict[str, Any]:
-    """Return what people are shown of a call: its input, its changes, and what else it says."""
+    """Return what people are shown of a call: its input, its changes, and what else it says; no part hides another."""
     given: Any = call.get("rawInput")
-    shown: dict[str, Any] = {} if given is None else {"input": given}
-    if isinstance(given, dict):
-        shown = dict(cast("dict[str, Any]", given))
     changes = [_change(each) for each in _listed(call.get("content")) if each.get("type") == "diff"]
-    if len(changes) == 1 and not {"file_path", "old_string", "new_string", "content"} & shown.keys():
-        shown |= changes[0]
-    elif changes:
-        shown["changes"] = changes
     others = [each for each in _listed(call.get("content")) if each.get("type") != "diff"]
     more = {"title": call.get("title"), "content_of_call": others, "locations": call.get("locations")}
-    return shown | {name: value for name, value in more.items() if value and name not in shown}
+    more = {name: value for name, value in more.items() if value}
+    change = changes[0] if len(changes) == 1 else {"changes": changes} if changes else {}
+    told = {**change, **more}
+    if isinstance(given, dict) and not told.keys() & cast("dict[str, Any]", given).keys():
+        return {**cast("dict[str, Any]", given), **told}
+    return told if given is None else {"input": given, **told}
 
 
 def _change(diff: Mapping[str, Any]) -> dict[str, Any]:

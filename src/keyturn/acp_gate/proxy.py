@@ -91,12 +91,14 @@ class AcpGate:
 
     def _hold(self, message: dict[str, Any]) -> None:
         self._shown.discard(_id(message))
+        if "id" not in message:
+            self._log("a request for permission was dropped: it has no id, so that it cannot be answered")
+            return
         try:
             permission = permission_of(message, self._seen, self._agent)
         except (KeyturnError, ValueError, RecursionError) as error:
             self._log(f"not allowed: {error}")
-            if "id" in message:
-                self._to_agent(_line(refusal(message["id"], str(error))))
+            self._to_agent(_line(refusal(message["id"], str(error))))
             return
         task = asyncio.ensure_future(self._decided(permission))
         self._held[task] = permission
@@ -121,8 +123,8 @@ class AcpGate:
 
     async def _allowed(self, permission: Permission) -> bool:
         """Return whether a call was approved; it is claimed and released to the agent, which reports no outcome."""
-        if "allow_once" not in permission.options:
-            raise UserError("the agent offers no permission for this call alone")
+        if not permission.allows_once:
+            raise UserError("the agent offers no permission, or several, for this call alone")
         state = await unless_given_up(self._asks.ask(permission.ask), self._waited, self._withdrawn)
         name = new_id()
         state = await claimed(self._asks, state, name)

@@ -9,6 +9,8 @@ import asyncio
 import logging
 import os
 import traceback
+from collections.abc import Callable
+from contextlib import suppress
 from pathlib import Path
 from types import TracebackType
 
@@ -45,13 +47,24 @@ def failure_words(error: BaseException) -> str:
     'OSError: no route to host'
     """
     cleaned = getattr(error, WORDS, None)
-    if cleaned is not None:
-        return _writable(cleaned)
+    return _writable(whole_words(error)[:LONGEST] if cleaned is None else cleaned)
+
+
+def whole_words(error: BaseException) -> str:
+    """Give the class of an error and its words, however long, as far as they may be kept."""
     raised = original(error)
     name = type(raised).__name__
-    allowed = _ours(error) or tool_data_allowed()
-    said = _writable(words_of(raised)[:LONGEST]) if allowed else ""
+    said = words_of(raised) if _ours(error) or tool_data_allowed() else ""
     return f"{name}: {said}" if said else name
+
+
+def keep_cleaned(error: BaseException, words: str, clean: Callable[[str], str]) -> None:
+    """Let an error carry its words and its traceback without what is secret, for who records it and knows of none."""
+    words = getattr(error, WORDS, words)
+    trace = getattr(error, TRACE, None) or traceback_of(error)
+    with suppress(Exception):  # put into the dict, since a class may refuse attributes
+        error.__dict__[WORDS] = clean(words)[:LONGEST]
+        error.__dict__[TRACE] = clean(trace)
 
 
 def failure_trace(error: BaseException) -> str:

@@ -11,6 +11,7 @@ from typing import Any, cast
 
 from ..core.errors import UserError
 from ..core.settable import Sealed, own_of
+from ..support.credentials import credentials_of, without
 from ..support.user_code import answer_of, run_callback
 from . import default_provider
 from .base import Model, ModelRequest, ModelResponse, approves, close_stream, not_begun
@@ -89,7 +90,8 @@ class FallbackModel(Model, Sealed):
         acted = approves(request.input) and not not_begun(error)
         if at_home or acted or len(failed) == len(self.models) or not run_callback(self._hop, error):
             for number, before in enumerate(failed[:-1], 1):
-                error.add_note(f"model {number} failed before: {type(before).__name__}: {before}")
+                said = without(str(before), credentials_of(before))
+                error.add_note(f"model {number} failed before: {type(before).__name__}: {said}")
             raise error
 
 

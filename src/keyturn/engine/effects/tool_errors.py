@@ -9,15 +9,15 @@ from __future__ import annotations
 import json
 import logging
 from collections.abc import Iterator
-from contextlib import suppress
 from typing import Any, cast
 
 from ...core.errors import BadJson
 from ...core.preview import REDACTED, redact
 from ...core.run import Call
+from ...support.credentials import without
 from ...support.user_code import original
 from ...tools.base import OutcomeUnknown, Tool, ToolProblem
-from ..logger import LONGEST, TRACE, WORDS, tool_data_allowed, traceback_of
+from ..logger import TRACE, WORDS, keep_cleaned, tool_data_allowed, traceback_of
 
 log = logging.getLogger("keyturn.tools")
 
@@ -39,10 +39,8 @@ def log_tool_error(run_id: str, call: Call, tool: Tool, error: BaseException) ->
 
 def keep_words(call: Call, error: BaseException) -> None:
     """Let an error carry its words and traceback without the secrets of a call, for who records it and knows none."""
-    if call.proposal.secrets and not hasattr(error, WORDS):
-        with suppress(Exception):  # put into the dict, since a class may refuse attributes
-            error.__dict__[WORDS] = _words(call, error)[:LONGEST]
-            error.__dict__[TRACE] = without_secrets(call, traceback_of(error))
+    if call.proposal.secrets:
+        keep_cleaned(error, _words(call, error), lambda text: without_secrets(call, text))
 
 
 def _words(call: Call, error: BaseException) -> str:
@@ -59,22 +57,9 @@ def without_secrets(call: Call, text: str) -> str:
         params = call.params
     except BadJson:  # it is no JSON: nobody can say where in it a secret is
         return REDACTED
-    ways: set[str] = set()
-    for value in _hidden(params, redact(params, call.proposal.secrets)):
-        plain = value if isinstance(value, str) else json.dumps(value)
-        once = {plain, repr(value), *_quoted(plain)}
-        ways |= once | {twice for way in once for twice in _quoted(way)}  # a text of arguments is quoted in its turn
-        ways |= {line.strip() for line in plain.splitlines()}  # a group of exceptions is indented line by line
-    for way in sorted(ways - {""}, key=len, reverse=True):
-        text = text.replace(way, REDACTED)
-    return text
-
-
-def _quoted(text: str) -> Iterator[str]:
-    """Yield how a text stands between quotation marks in Python, as text and as bytes, and in JSON."""
-    for written in (repr(text), json.dumps(text), json.dumps(text, ensure_ascii=False)):
-        yield written[1:-1]
-    yield repr(text.encode("utf-8", "surrogatepass"))[2:-1]
+    hidden = list(_hidden(params, redact(params, call.proposal.secrets)))
+    plain = [value if isinstance(value, str) else json.dumps(value) for value in hidden]
+    return without(text, [*plain, *(repr(value) for value in hidden)])
 
 
 def _hidden(true: object, shown: object) -> Iterator[Any]:
