@@ -17,7 +17,7 @@ from keyturn import (
     Usage,
 )
 from keyturn.models.base import TokenDetails
-from keyturn.models.scripted.model import ModelStep, assistant_message
+from keyturn.models.scripted.model import ModelStep, assistant_message, function_call
 from keyturn.testing.loopback.anthropic import MessagesServer
 from keyturn.testing.loopback.chat import ChatServer
 from keyturn.testing.loopback.google import GeminiServer
@@ -71,6 +71,41 @@ async def test_a_cut_reply_is_counted(wire: str, streamed: bool) -> None:
     usage = raised.value.run_data.usage
     assert (usage.requests, usage.input_tokens, usage.output_tokens) == (1, 11, 7)
     assert [entry.model for entry in usage.request_usage_entries] == ["m"]
+
+
+CALL = function_call("pay", '{"to":"ad', call_id="c1")
+
+
+def response_cut_in_a_call(request: HttpRequest) -> HttpReply:
+    why = {"reason": "max_output_tokens"}
+    return unfinished(request, "incomplete", incomplete_details=why, output=[{**CALL, "status": "incomplete"}])
+
+
+def completion_cut_in_a_call(request: HttpRequest) -> HttpReply:
+    call = {"index": 0, "id": "c1", "type": "function", "function": {"name": "pay", "arguments": '{"to":"ad'}}
+    said = {"index": 0, "finish_reason": "length"}
+    if not request.json.get("stream"):
+        return HttpReply.json({**HEAD, "choices": [{**said, "message": {"role": "assistant", "tool_calls": [call]}}]})
+    return HttpReply.stream([{**HEAD, "choices": [{**said, "delta": {"tool_calls": [call]}}]}, "[DONE]"])
+
+
+IN_A_CALL: dict[str, Any] = {
+    "responses": (ResponsesServer, OpenAIResponsesModel, response_cut_in_a_call),
+    "chat": (ChatServer, OpenAIChatCompletionsModel, completion_cut_in_a_call),
+    "anthropic": (
+        MessagesServer, AnthropicModel, ModelStep([{**function_call("pay", {}, call_id="c1"), "status": "incomplete"}]),
+    ),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("wire", IN_A_CALL)
+async def test_a_reply_that_is_cut_in_a_call_says_in_which(wire: str, streamed: bool) -> None:
+    serves, kind, step = IN_A_CALL[wire]
+    async with serves([step]) as server:
+        model = kind("m", api_key="k", base_url=server.base_url)
+        with pytest.raises(ModelBehaviorError, match=r"is incomplete \(.*\) in its call of 'pay'; raise"):
+            await play(Agent("a", model=model), "go", streamed)
+        await model.close()
 
 
 @pytest.mark.parametrize(

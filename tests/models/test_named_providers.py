@@ -66,7 +66,7 @@ def environment(monkeypatch: pytest.MonkeyPatch) -> None:
         monkeypatch.delenv(name, raising=False)
     for name in ("OPENAI_API_KEY", "OPENAI_ORG_ID", "OPENAI_PROJECT_ID"):
         monkeypatch.setenv(name, "of-openai-alone")
-    monkeypatch.setattr(fitting, "_warned", set())
+    monkeypatch.setattr(fitting, "_told", set())
 
 
 def test_the_manual_lists_every_provider_with_its_variables_its_address_and_what_it_refuses() -> None:
@@ -155,7 +155,7 @@ async def test_what_an_api_lacks_is_left_out_or_asked_for_in_words(
     for streamed in (False, True):
         async with ChatServer(['{"fine": true}']) as server:
             asked = Recorded(prefix, monkeypatch, server)
-            with caplog.at_level(logging.WARNING):
+            with caplog.at_level(logging.INFO, "keyturn.models"):
                 result = await asked.ask(streamed, top_logprobs=2, store=False)
         assert result.final_output == Verdict(fine=True)
         [request] = server.requests
@@ -172,8 +172,11 @@ async def test_what_an_api_lacks_is_left_out_or_asked_for_in_words(
         assert calls == results
         assert (calls == ["call_of_another_provider"]) is not bool(lacks.call_ids)
         assert all(re.fullmatch(lacks.call_ids or ".*", label) for label in calls)
-    said = [record.message for record in caplog.records if COMPATIBLE[prefix].title in record.message]
-    assert len(said) == len({"top_logprobs", "store"} & {*lacks.settings}), "once for each setting"
+    told = [record for record in caplog.records if record.message.startswith(COMPATIBLE[prefix].title)]
+    warned = [record.message for record in told if record.levelno == logging.WARNING]
+    assert len(warned) == len({"top_logprobs", "store"} & {*lacks.settings}), "once for each setting"
+    worked_round = [lacks.strict, bool(lacks.schema), lacks.thoughts]
+    assert len(told) - len(warned) == worked_round.count(True), "once for each, at its first use"
     caplog.clear()
 
 
@@ -256,6 +259,17 @@ async def test_the_two_lines_of_the_manual_talk_with_a_server_on_this_machine() 
         said, _ = await process.communicate()
     assert (process.returncode, said.decode()) == (0, "Hello, you.\n")
     assert [message["content"] for message in server.requests[0].json["messages"]] == ["Hello."]
+
+
+async def test_a_server_that_is_not_there_is_named_with_its_address(
+    streamed: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("OLLAMA_BASE_URL", "http://127.0.0.1:1/v1")
+    agent = Agent("a", model="ollama:qwen3", model_settings=ModelSettings(retry=0))
+    with pytest.raises(openai.APIConnectionError) as raised:
+        await play(agent, "Hello.", streamed)
+    [note] = raised.value.__notes__
+    assert note.startswith("Ollama was not reached at http://127.0.0.1:1/v1: start it, or set OLLAMA_BASE_URL if")
 
 
 class Reply(SimpleNamespace):

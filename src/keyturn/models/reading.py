@@ -7,9 +7,9 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Callable, Generator
+from collections.abc import Callable, Generator, Mapping
 from contextlib import contextmanager
-from typing import Any, NoReturn, TypeVar
+from typing import Any, NoReturn, TypeVar, cast
 
 from ..core.errors import ModelBehaviorError
 from ..core.items import Item
@@ -39,6 +39,16 @@ class ResponseFailed(ModelBehaviorError):
     def __init__(self, status: str, code: str, message: str) -> None:
         self.status, self.code = status, code
         super().__init__(f"the model's reply is {status} ({code}){message}; {NOTHING}")
+
+
+def in_call(last: object) -> str:
+    """Return words that name the call in which a reply was cut, by the last thing in it; "" where that is no call.
+
+    >>> in_call({"type": "function_call", "name": "pay"}), in_call({"type": "message"})
+    (" in its call of 'pay'", '')
+    """
+    name: object = cast("Mapping[str, object]", last).get("name") if isinstance(last, Mapping) else None
+    return f" in its call of {name!r}" if isinstance(name, str) and name else ""
 
 
 @contextmanager

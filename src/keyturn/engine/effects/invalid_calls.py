@@ -22,7 +22,7 @@ def log_invalid_calls(drive: Drive, frame_id: str) -> None:
     frame = drive.log.run.frames.get(frame_id)
     if frame is not None and frame.invalid:
         logger.info(
-            "the model made calls that no tool takes, %d replies in a row: %s", len(frame.invalid), frame.invalid[-1]
+            "no tool takes the calls of the model's reply (%d in a row): %s", len(frame.invalid), frame.invalid[-1]
         )
 
 

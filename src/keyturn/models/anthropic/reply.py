@@ -13,7 +13,7 @@ from typing import Any, cast
 
 from ...core.items import Item
 from ..base import ModelResponse, TokenDetails, Usage
-from ..reading import ResponseFailed, charged, check_text
+from ..reading import ResponseFailed, charged, check_text, in_call
 from ..turns import with_own
 from .messages import PROVIDER, THINKING, Block
 
@@ -79,7 +79,8 @@ class AnthropicReply:
         """Return the reply as items, or raise `ModelBehaviorError` where it may not be used."""
         with charged(self.usage):
             if self.stop in _CUT:
-                raise ResponseFailed("incomplete", self.stop, _CUT[self.stop])
+                cut = in_call(self.blocks[-1] if self.blocks else None)
+                raise ResponseFailed("incomplete", self.stop, cut + _CUT[self.stop])
             return ModelResponse(check_text(list(self._items())), self.usage, self.id, self.request_id)
 
     def _items(self) -> Iterator[Item]:

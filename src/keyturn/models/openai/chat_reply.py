@@ -12,7 +12,7 @@ from typing import Any, cast
 from ...core.errors import ModelBehaviorError
 from ...core.items import Item
 from ..base import ModelResponse, TokenDetails, Usage
-from ..reading import charged
+from ..reading import charged, in_call
 from ..turns import with_own
 from .chat_calls import CallInPieces, CallsInPieces
 from .chat_messages import PROVIDER
@@ -39,7 +39,7 @@ def checked_chat(answer: OpenAIAnswer) -> ModelResponse:
     if not isinstance(message, dict):
         raise ModelBehaviorError("the model's reply has no message among its choices; nothing of it was used")
     with charged(chat_usage(body.get("usage"))):
-        check_finish(cast("Item", first).get("finish_reason"))
+        check_finish(cast("Item", first).get("finish_reason"), _last_call(cast("Item", message)))
         return _response_of(answer, cast("Item", first), cast("Item", message))
 
 
@@ -68,10 +68,16 @@ def chat_response(items: list[Item], usage: object, response_id: object, request
     return ModelResponse(cast("list[Any]", check_output(items)), chat_usage(usage), label, request_id)
 
 
-def check_finish(reason: object) -> None:
-    """Refuse a reply that did not end by itself."""
+def _last_call(message: Item) -> object:
+    entries: Any = message.get("tool_calls")
+    last = fields_of(cast("list[Any]", entries)[-1]) if isinstance(entries, list) and entries else {}
+    return last.get("function") or last.get("custom")
+
+
+def check_finish(reason: object, last_call: object = None) -> None:
+    """Refuse a reply that did not end by itself; one that was cut says in which call."""
     if isinstance(reason, str) and reason in _REMEDIES:
-        raise ResponseFailed("incomplete", reason, _REMEDIES[reason])
+        raise ResponseFailed("incomplete", reason, in_call(last_call) + _REMEDIES[reason])
     if reason == "error":
         raise ResponseFailed("failed", "error", ": the provider does not say why")
 

@@ -153,7 +153,8 @@ class ChatStream:
         if self._finish is None:
             raise ModelBehaviorError("the model's stream ended before its reply was complete; nothing of it was used")
         with charged(chat_usage(self._usage)):
-            check_finish(self._finish)
+            last = [*self._parts, *self._waiting][-1:]
+            check_finish(self._finish, {"name": last[0].name} if last and isinstance(last[0], CallInPieces) else None)
             yield from self._next_call(end=True)
             yield from self._close()
             yield from self._teller.finish(self._reply())

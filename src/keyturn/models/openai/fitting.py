@@ -20,7 +20,7 @@ from ..providers import NamedProvider
 from ..request_parts import joined, schema_instruction
 
 _LOG = logging.getLogger("keyturn.models")
-_warned: set[tuple[str, str]] = set()
+_told: set[tuple[str, str]] = set()
 _ID_LENGTH = 9
 
 
@@ -31,10 +31,12 @@ def fitted(request: ModelRequest, provider: NamedProvider, *, streamed: bool) ->
     if lacks.forced:
         request = _choice(request, provider)
     if _schema_in_words(request, provider, streamed):
+        _tell(provider, "enforces no output type here: it is asked for in words, and the answer is checked")
         asked = schema_instruction(request.output_schema.json_schema())
         instructions = joined([request.system_instructions, asked])
         request = replace(request, system_instructions=instructions, output_schema=None)
-    if lacks.thoughts:
+    if lacks.thoughts and any(item.get("type") == "reasoning" for item in request.input):
+        _tell(provider, "takes no thoughts back: they are left out of what is sent")
         request = replace(request, input=[item for item in request.input if item.get("type") != "reasoning"])
     if lacks.call_ids:
         request = replace(request, input=[_with_short_id(item, lacks.call_ids) for item in request.input])
@@ -44,7 +46,8 @@ def fitted(request: ModelRequest, provider: NamedProvider, *, streamed: bool) ->
 def fitted_body(body: dict[str, Any], provider: NamedProvider) -> dict[str, Any]:
     """Return the body of the request without the fields that the provider refuses."""
     lacks = provider.lacks
-    if lacks.strict:
+    if lacks.strict and body.get("tools"):
+        _tell(provider, "enforces no strict schemas: arguments are checked here, and go back if they do not fit")
         for tool in body.get("tools", ()):
             tool.get("function", {}).pop("strict", None)
     if lacks.thoughts:
@@ -55,13 +58,18 @@ def fitted_body(body: dict[str, Any], provider: NamedProvider) -> dict[str, Any]
     return body
 
 
+def _tell(provider: NamedProvider, lack: str, level: int = logging.INFO) -> None:
+    """Log what a provider lacks, at its first use in this process."""
+    if (provider.title, lack) not in _told:
+        _told.add((provider.title, lack))
+        _LOG.log(level, "%s %s", provider.title, lack)
+
+
 def _settings(request: ModelRequest, provider: NamedProvider) -> ModelRequest:
     settings = request.model_settings
     refused = [name for name in provider.lacks.settings if getattr(settings, name) is not None]
     for name in refused:
-        if (provider.title, name) not in _warned:
-            _warned.add((provider.title, name))
-            _LOG.warning("%s has no setting %r: ModelSettings.%s is left out", provider.title, name, name)
+        _tell(provider, f"has no setting {name!r}: ModelSettings.{name} is left out", logging.WARNING)
     changes: dict[str, Any] = dict.fromkeys(refused)
     if provider.lacks.stream_usage:
         changes["include_usage"] = False
@@ -78,6 +86,7 @@ def _choice(request: ModelRequest, provider: NamedProvider) -> ModelRequest:
             f"{provider.title} ignores tool_choice={choice!r}, so that the model may answer without the tool: leave it "
             "out, or say in the instructions which tool to call"
         )
+    _tell(provider, "forces no tool by its name: that tool alone is offered, and a call is required")
     name = _name_of(choice)
     offered = [tool for tool in (*request.tools, *request.handoffs) if tool.name == name]
     if not offered:

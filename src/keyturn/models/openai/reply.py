@@ -13,7 +13,7 @@ import msgspec
 from ...core.errors import ModelBehaviorError
 from ...core.items import Item, plain_item, wrong_in
 from ..base import ModelResponse, TokenDetails, Usage
-from ..reading import ResponseFailed, charged
+from ..reading import ResponseFailed, charged, in_call
 from .wire import OpenAIAnswer
 
 _NOTHING = "nothing of it was used"
@@ -40,7 +40,7 @@ def checked_reply(answer: OpenAIAnswer) -> ModelResponse:
     usage = usage_of(body.get("usage"))
     response_id = body.get("id")
     with charged(usage):
-        check_ending(body.get("status"), body.get("error"), body.get("incomplete_details"))
+        check_ending(body.get("status"), body.get("error"), body.get("incomplete_details"), output)
         check_output(output)
     return ModelResponse(
         cast("list[Any]", output),
@@ -50,11 +50,12 @@ def checked_reply(answer: OpenAIAnswer) -> ModelResponse:
     )
 
 
-def check_ending(status: object, error: object, details: object) -> None:
-    """Refuse a response that is not complete."""
+def check_ending(status: object, error: object, details: object, output: object = None) -> None:
+    """Refuse a response that is not complete; one that was cut says in which call."""
     if status == "incomplete":
         code = str(_field(details, "reason") or "for no reason given")
-        raise ResponseFailed("incomplete", code, _REMEDIES.get(code, ""))
+        last = cast("list[Any]", output)[-1] if isinstance(output, list) and output else None
+        raise ResponseFailed("incomplete", code, in_call({"name": _field(last, "name")}) + _REMEDIES.get(code, ""))
     if status == "failed" or error:
         message = _field(error, "message")
         raise ResponseFailed("failed", str(_field(error, "code") or "no code"), f": {message}" if message else "")

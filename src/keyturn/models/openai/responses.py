@@ -93,8 +93,9 @@ def _check_last(event: object, kind: str, items: list[Any]) -> None:
     if items and getattr(response, "output", None) == []:
         response.output = items  # some servers tell the items in their events and do not repeat them at the end
     with charged(usage_of(getattr(response, "usage", None))):
-        check_ending(status, getattr(response, "error", None), getattr(response, "incomplete_details", None))
-        check_output(getattr(response, "output", None))
+        output = getattr(response, "output", None)
+        check_ending(status, getattr(response, "error", None), getattr(response, "incomplete_details", None), output)
+        check_output(output)
 
 
 def sdk_event(given: object) -> Any:
