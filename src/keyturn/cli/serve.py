@@ -14,6 +14,7 @@ from pathlib import Path
 
 from ..application.app import App
 from ..core.errors import KeyturnError, StorageError, UnsafeStore, UserError
+from ..render.escape import escape
 from .loading import external, found
 from .logs import describe_logs, set_up_logs
 from .printing import print_labelled
@@ -144,9 +145,14 @@ async def _may_be_public(app: App, address: object) -> None:
 
 
 async def _let_in(app: App, url: str, person: str | None) -> None:
-    """Print the link by which the first person signs in, until somebody has."""
+    """Print the link by which the first person signs in, or how to create one, until somebody has."""
     from ..server.identity.first_run import invitation, unused_link
 
     secret = await unused_link(app.people, person or "")
     if secret:
         print("\n".join(invitation(f"{url}/enter#{secret}")), flush=True)
+        return
+    directory = await app.people.directory()
+    signs_in = directory.passwords or directory.keys or any(each.session for each in directory.tokens.values())
+    if not signs_in and (admins := directory.admins()):  # no link: the log of a server is no place for a second one
+        print(f"No user has signed in yet: keyturn users link {escape(admins[0], keep='')} --url {url}", flush=True)

@@ -92,7 +92,8 @@ def _decided(at: _At, event: ev.CallDecided) -> TrailMark:
     said = event.decision
     word = STATES[verdict_of(said)] + (", alone in an emergency" if said.broke_glass else "")
     signed = ", signed" if said.proof is not None else ""
-    made = at.mark(word + signed, said.by, said.note or said.message, "decided")
+    by = "" if said.via == "clock" else said.by  # the deadline is no person
+    made = at.mark(word + signed, by, said.note or said.message, "decided")
     return made if said.output is None else made._replace(given=_clipped(_text_of(said.output)))
 
 

@@ -78,6 +78,7 @@
           const tick = one("[data-seen]");
           if (!tick || !all(".block.long").every((each) => each.dataset.read)) return;
           tick.checked = true;
+          one("#notice").hidden = true;
         });
         seen.observe(last);
         one(".scroll", block).focus({ preventScroll: true });
@@ -114,7 +115,7 @@
       const note = one("[name=note]", button.form);
       if (note && !one("textarea", words).value) one("textarea", words).value = note.value;
       button.closest("details")?.removeAttribute("open");
-      one("textarea", words).focus();
+      one("textarea", words).focus({ preventScroll: true });
     }, true);
   };
   const opens = (button, words) => {
@@ -337,7 +338,7 @@
     const words = one("[data-words]:not([hidden])", open), again = one("[data-words]", fresh);
     const button = words && one(`[data-opens][value="${words.dataset.of}"]`, fresh);
     if (again && button) opens(button, again);
-    const lost = [];
+    const lost = all("[data-unsent] q", open).map((each) => each.textContent);
     for (const field of all("[name]", open)) {
       const there = all(`[name="${CSS.escape(field.name)}"]`, fresh).find((each) => each.type === field.type && (!/^(checkbox|radio)$/.test(field.type) || each.value === field.value));
       if (/^(checkbox|radio)$/.test(field.type)) { if (there && (same(open, fresh) || there.dataset.seen === undefined)) there.checked = field.checked; }
@@ -357,12 +358,16 @@
   };
   // A form that is gone leaves what was typed into it to be read and copied.
   const unsent = (fresh, texts) => {
-    const bar = one("[data-changes]", fresh);
-    if (!bar || !texts.length) return;
+    if (!texts.length) return;
     const told = document.createElement("p");
+    told.className = "told warn";
+    told.dataset.unsent = "yes";
     told.append("Not sent: ");
     for (const text of texts) told.append(Object.assign(document.createElement("q"), { className: "theirs", textContent: text }), " ");
-    bar.append(told);
+    const bar = one("[data-actions], [data-answered]", fresh);
+    if (bar) return bar.prepend(told);
+    fresh.append(Object.assign(document.createElement("div"), { className: "actions" }));
+    fresh.lastChild.append(told);
   };
   // Buttons that came or went while a finger was on its way take no press for a moment.
   const verdicts = (within) => all("[data-actions] button, [data-answered] button", within).map((each) => each.value).join();
