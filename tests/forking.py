@@ -9,6 +9,7 @@ from __future__ import annotations
 import os
 import random
 import signal
+import sys
 import traceback
 import warnings
 from collections.abc import Generator
@@ -19,6 +20,7 @@ from multiprocessing.connection import Connection, Pipe, wait
 from typing import Any
 
 import pytest
+from _pytest._io import TerminalWriter
 
 from tests.databases import are_used_by, shared
 from tests.forked import template
@@ -225,6 +227,9 @@ def _live(session: pytest.Session, pipe: Connection) -> None:
         for reporter in ("terminalreporter", "lfplugin", "nfplugin", "stepwiseplugin", "junitxml"):
             if manager.hasplugin(reporter):
                 manager.unregister(name=reporter)
+        # A test that hangs writes where it stands to the terminal.
+        config: Any = session.config
+        config.get_terminal_writer = lambda: TerminalWriter(sys.stderr)
         folders = _folders(session.config)
         folders._basetemp = folders.getbasetemp() / f"fork-{os.getpid()}"
         folders._basetemp.mkdir(mode=0o700)

@@ -21,7 +21,7 @@ from tests.sources import TOGETHER, nodes, parsed
 from tests.table import each
 
 # Each file is parsed once, by whichever of them comes first.
-pytestmark = [pytest.mark.together(TOGETHER), pytest.mark.timeout(180)]
+pytestmark = [pytest.mark.together(TOGETHER), pytest.mark.timeout(400)]
 
 ROOT = Path(__file__).resolve().parents[1]
 PACKAGE = ROOT / "src" / "keyturn"

@@ -22,7 +22,7 @@ import pytest
 from tests.sources import TOGETHER, nodes, parsed
 
 # Each file is parsed once, by whichever of them comes first.
-pytestmark = [pytest.mark.together(TOGETHER), pytest.mark.timeout(180)]
+pytestmark = [pytest.mark.together(TOGETHER), pytest.mark.timeout(400)]
 
 ROOT = Path(__file__).resolve().parents[1]
 

@@ -146,7 +146,9 @@ async def test_a_process_that_leaves_after_its_listing_takes_no_call_with_it(sec
     program = tmp_path / "server.py"
     program.write_text(LEAVES)
     place: Any = {"command": forked.python(), "args": [str(program), str(tmp_path), second]}
-    async with MCPServerStdio(place, name="d", mode="legacy", require_approval="always") as server:
+    async with MCPServerStdio(
+        place, name="d", mode="legacy", client_session_timeout_seconds=20, require_approval="always"
+    ) as server:
         model = ScriptedModel([[function_call("pay", {})], "Done."])
         agent: Agent[Any] = Agent(name="Clerk", model=model, mcp_servers=[server])
         paused = await Runner.run(agent, "go")

@@ -25,7 +25,7 @@ def environ(home: Path, **more: str) -> dict[str, str]:
     return {**kept, **own, **more}
 
 
-@pytest.mark.timeout(150)
+@pytest.mark.timeout(400)
 def test_with_nobody_there_it_decides_kills_its_worker_and_ends(tmp_path: Path) -> None:
     done = forked.run(
         COMMAND,
@@ -52,7 +52,7 @@ def test_with_nobody_there_it_decides_kills_its_worker_and_ends(tmp_path: Path) 
     assert not list(tmp_path.glob("keyturn-demo-*"))
 
 
-@pytest.mark.timeout(150)
+@pytest.mark.timeout(400)
 def test_it_stays_up_lets_people_in_by_links_and_ends_when_told(tmp_path: Path) -> None:
     leader, follower = os.openpty()
     options: Any = {"stdin": follower, "stdout": forked.PIPE, "text": True, "env": environ(tmp_path)}
@@ -87,7 +87,7 @@ def test_it_takes_no_directory_with_something_in_it(tmp_path: Path, capsys: pyte
     assert "not empty" in capsys.readouterr().err
 
 
-@pytest.mark.timeout(150)
+@pytest.mark.timeout(400)
 def test_in_the_terminal_the_same_calls_wait_in_its_inbox(tmp_path: Path) -> None:
     shown, code = at_a_terminal(
         [*COMMAND, "--terminal"], (b"delete_backups", b"q"), environ=environ(tmp_path, **dict.fromkeys(KEYS, ""))

@@ -31,7 +31,7 @@ from keyturn.langgraph import Mirror
 from keyturn.policies.rules import Policy, allow, deny
 from tests.langgraph.programs import GO, RAN, agent, call, desk, of, resumed
 
-pytestmark = pytest.mark.timeout(180)
+pytestmark = pytest.mark.timeout(400)
 
 
 def heard(state: Any) -> list[str]:

@@ -31,7 +31,7 @@ ROOT = Path(__file__).resolve().parents[2]
 class Inside(ProtocolServer):
     """A member of a test's own: a server in this process, in either protocol."""
 
-    def __init__(self, server: Any, name: str = "shop", seconds: float | None = 5, **options: Any) -> None:
+    def __init__(self, server: Any, name: str = "shop", seconds: float | None = 60, **options: Any) -> None:
         super().__init__(name, settings(bool(options.pop("cache_tools_list", False)), seconds, options))
         self.server = server
 

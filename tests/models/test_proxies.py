@@ -100,5 +100,6 @@ async def test_a_stream_that_is_cut_anywhere_is_whole_or_an_error(member: Any) -
                 items = [item["type"] for item in result.to_input_list() if item.get("type")]
                 assert items.count("function_call") == items.count("function_call_output") == 1, cut
             await agent.model.close()
+        assert kept, f"no reply was sent: {result!r}"
         size, cut = kept[0], cut + STEP
     assert not isinstance(result, Exception), "the whole stream is a reply"

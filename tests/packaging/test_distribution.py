@@ -27,7 +27,7 @@ from packaging.requirements import Requirement
 from keyturn._version import __version__
 from tests.table import each
 
-pytestmark = pytest.mark.timeout(180)  # an environment is made, which takes long where a machine is busy
+pytestmark = pytest.mark.timeout(400)  # an environment is made, which takes long where a machine is busy
 
 ROOT = Path(__file__).resolve().parents[2]
 PROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]

@@ -23,7 +23,7 @@ from tests.effort import AT_LENGTH
 from tests.sources import TOGETHER, nodes
 
 # Each file is parsed once, by whichever of them comes first.
-pytestmark = [pytest.mark.together(TOGETHER), pytest.mark.timeout(180)]
+pytestmark = [pytest.mark.together(TOGETHER), pytest.mark.timeout(400)]
 
 ROOT = Path(__file__).resolve().parents[2]
 PACKAGE = ROOT / "src" / "keyturn"
@@ -290,7 +290,7 @@ def _hidden(extra: str) -> list[str]:
 
 
 @pytest.mark.sweep
-@pytest.mark.timeout(180)  # the machine may be busy
+@pytest.mark.timeout(400)  # the machine may be busy
 def test_a_member_whose_package_is_missing_names_the_extra(said: dict[str, str]) -> None:
     for extra in said.keys() - {"names"}:
         assert f"pip install 'keyturn[{extra}" in said[extra], said[extra]

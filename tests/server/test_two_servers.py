@@ -30,7 +30,7 @@ def said_by(asked: RequestRow, lost: list[Conflict], word: Callable[[RequestRow]
         lost.append(error)
 
 
-@pytest.mark.timeout(180)
+@pytest.mark.timeout(400)
 def test_two_servers_race_and_one_decision_is_made_of_each_request(shared: str) -> None:
     with Port(shared) as one, Port(shared) as two:
         tokens = one.tokens
@@ -61,7 +61,7 @@ def test_two_servers_race_and_one_decision_is_made_of_each_request(shared: str) 
             assert ben.audit.verify().ok
 
 
-@pytest.mark.timeout(180)
+@pytest.mark.timeout(400)
 def test_one_server_streams_what_another_recorded(shared: str) -> None:
     with Port(shared) as one, Port(shared) as two:
         tokens = one.tokens

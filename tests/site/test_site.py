@@ -23,7 +23,7 @@ from keyturn import testing
 from keyturn.cli.main import COMMANDS
 from tests.table import each
 
-pytestmark = pytest.mark.timeout(180)  # the whole site is built, which takes long where a machine is busy
+pytestmark = pytest.mark.timeout(400)  # the whole site is built, which takes long where a machine is busy
 
 ROOT = Path(__file__).resolve().parents[2]
 HERE = ROOT / "docs" / "site"

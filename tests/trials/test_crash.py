@@ -21,7 +21,7 @@ from trials.attempt import KINDS, Trial
 
 ROOT = Path(__file__).resolve().parents[2]
 # Seconds on a quiet machine; others may be at work on it.
-pytestmark = pytest.mark.timeout(180)
+pytestmark = pytest.mark.timeout(400)
 Environment = Callable[[], dict[str, str] | None]
 SOME = "approvals,people"  # the other chapters are swept in memory (tests/test_scenarios.py)
 

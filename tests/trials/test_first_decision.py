@@ -15,7 +15,7 @@ from trials.first_decision import ROOT, Stopwatch, measure
 
 
 @pytest.mark.trial  # the demo's links and what they open are tests of their own
-@pytest.mark.timeout(120)
+@pytest.mark.timeout(400)
 def test_a_clone_leads_to_a_decision_in_a_browser(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     if chromium() is None:
         pytest.skip(missing("chromium"))

@@ -15,7 +15,7 @@ from trials.mutants import MUTANTS
 ROOT = Path(__file__).resolve().parents[2]
 
 
-@pytest.mark.timeout(260)
+@pytest.mark.timeout(600)
 def test_a_mutant_of_each_law_is_caught() -> None:
     command = ["-m", "trials.mutants", "--few"]
     done = forked.run(command, cwd=ROOT, capture_output=True, text=True, timeout=240, preload=["trials.mutants"])

@@ -12,7 +12,7 @@ from tests import forked
 from trials.race import KINDS
 
 ROOT = Path(__file__).resolve().parents[2]
-pytestmark = pytest.mark.timeout(180)  # seconds on a quiet machine; others may be at work on it
+pytestmark = pytest.mark.timeout(400)  # seconds on a quiet machine; others may be at work on it
 CASES = {
     "b1_b2": "two approvers",
     "b3": "2 to 8 resume one run",
