@@ -23,6 +23,7 @@ from keyturn.journal.base import Store
 from keyturn.testing import ScriptedModel, assistant_message, function_call
 from keyturn.testing.crash import Effects, Scenario, play
 from keyturn.tools.base import NeedsInput, OutcomeUnknown
+from tests.effort import AT_LENGTH
 from tests.scenarios import CATALOGUE
 
 
@@ -31,21 +32,23 @@ def kept(scenario: Scenario, journal: Store, build: Callable[[Effects], Agent[An
     return replace(scenario, build=build or scenario.build, options={**scenario.options, "journal": journal})
 
 
+@pytest.mark.sweep
 async def test_every_scenario_keeps_every_promise_on_every_store(store: Store) -> None:
     effects = Effects()
-    for streamed in (False, True):
-        for scenario in CATALOGUE:
+    played = [(scenario, streamed) for scenario in CATALOGUE for streamed in (False, True)]
+    played = played if AT_LENGTH else [each for place, each in enumerate(played) if place % 4 in (0, 3)]
+    for scenario, streamed in played:
 
-            def build(own: Effects, scenario: Scenario = scenario) -> Agent[Any]:
-                own.done = effects.done  # all runs act in one world
-                return scenario.build(own)
+        def build(own: Effects, scenario: Scenario = scenario) -> Agent[Any]:
+            own.done = effects.done  # all runs act in one world
+            return scenario.build(own)
 
-            await play(kept(scenario, store, build), streamed=streamed)
+        await play(kept(scenario, store, build), streamed=streamed)
     seen = Counter(key for key, _what in effects.done)
     report = await check(store, effects=seen, heads=await heads(store))
     assert report.ok, str(report)
-    assert (report.runs, report.unproven, report.moving) == (2 * len(CATALOGUE), 0, 0)
-    assert report.lines > 400
+    assert (report.runs, report.unproven, report.moving) == (len(played), 0, 0)
+    assert report.lines > 200
 
 
 async def test_a_standing_approval_that_covers_what_asks_from_inside_keeps_every_promise(store: Store) -> None:

@@ -37,6 +37,7 @@ async def test_a_call_is_shown_and_runs_when_it_is_approved(root: Path) -> None:
         assert "approved by: ada" in screen.text()
 
 
+@pytest.mark.trial
 async def test_a_rejection_has_a_reason_that_the_model_reads(root: Path) -> None:
     async with chat(root, [writes("/notes.txt")], "Then not.") as screen:
         await screen.say("Write it down.")
@@ -98,6 +99,7 @@ async def granted(screen: Chat, where: str) -> None:
     await screen.rest()
 
 
+@pytest.mark.trial
 async def test_a_grant_lets_matching_calls_run_and_no_other(root: Path) -> None:
     (root / "notes").mkdir()
     steps: list[Any] = [[writes("/notes/a")], "One.", [writes("/notes/b")], [writes("/other")], "Two."]

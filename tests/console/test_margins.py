@@ -157,6 +157,7 @@ def drawn(agent: Agent[Any], width: int, *lines: str, **options: Any) -> list[st
     return leads(screen(keyboard.shown, width, narrow))
 
 
+@pytest.mark.trial
 def test_questions_reasons_and_the_models_words_in_real_runs(monkeypatch: pytest.MonkeyPatch) -> None:
     """M5, as it was found: through the public functions."""
     monkeypatch.setattr(length, "ROWS", 10_000)

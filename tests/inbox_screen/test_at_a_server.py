@@ -105,6 +105,7 @@ async def test_what_comes_is_announced_and_can_be_rejected() -> None:
         assert await state(at, name) == ("reject", "ada")
 
 
+@pytest.mark.trial
 async def test_an_edit_is_checked_by_the_tool_at_the_server_and_shown_before_it_runs() -> None:
     async with remote("notices") as at:
         name = at.screen.list.at

@@ -56,11 +56,11 @@ def test_each_answer_is_one_that_the_openapi_describes() -> None:
         asked = set[str]()
         for place, found in enumerate(schema.get_all_operations()):
             operation: Any = found.ok()
-            if operation.path not in ENDLESS and (AT_LENGTH or place % 2 == 0):
+            if operation.path not in ENDLESS and (AT_LENGTH or place % 4 == 0):
                 failed += _tried(operation, port)
                 asked.add(f"{operation.method.upper()} {operation.path}")
         every = len(table()) - len(ENDLESS)
-        assert len(asked) >= (every if AT_LENGTH else every // 2 - 1)
+        assert len(asked) >= (every if AT_LENGTH else every // 4 - 1)
         assert not failed, "\n\n".join(failed[:5])
 
 

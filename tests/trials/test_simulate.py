@@ -120,6 +120,7 @@ def test_a_seed_is_the_same_world_whether_it_is_told_or_not() -> None:
         assert digest(simulate(seed)) == digest(simulate(seed, told=True)), seed
 
 
+@pytest.mark.trial
 @pytest.mark.usefixtures("world")
 def test_a_seed_is_the_same_world_in_every_process() -> None:
     code = (
@@ -461,6 +462,7 @@ def test_a_broken_build_is_caught(broken: Any, monkeypatch: pytest.MonkeyPatch) 
     assert any(simulate(seed).violations for seed in range(FROM.get(broken, 1_300), 1_500)), broken.__doc__
 
 
+@pytest.mark.trial
 def test_a_failure_is_shrunk_to_a_command_that_shows_it(monkeypatch: pytest.MonkeyPatch) -> None:
     _silent_retry(monkeypatch)
     with made_world():
