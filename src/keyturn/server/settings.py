@@ -142,8 +142,7 @@ class ServerSettings:
     are not looked at.
 
     `undo` is for how long the approver of a page can undo an approval before its call starts ("5s"; None for not at
-    all). It applies to no call of high risk unless `undo_high_risk` says so, and to none whose terms require a
-    signature.
+    all). It applies to calls of high risk, and to those whose terms require a signature, only with `undo_high_risk`.
 
     >>> ServerSettings().hosts
     ('localhost', '127.0.0.1', '[::1]')

@@ -11,8 +11,11 @@ from playwright.sync_api import Browser, expect
 
 from keyturn import Agent, App, Approval, MemoryJournal, function_tool
 from keyturn.audit.checker import check
+from keyturn.core.events import CallDecided
+from keyturn.engine.run.log_cache import log_in
 from keyturn.models.base import ModelRequest
 from keyturn.models.scripted.model import ScriptedModel, function_call, tool_outputs
+from keyturn.server.settings import ServerSettings
 from tests.server.identity.test_passkeys import Device
 from tests.server.office import Served, opened, peopled
 from tests.waiting import until
@@ -46,8 +49,10 @@ def bank() -> App:
 
 
 @contextmanager
-def staffed(browser: Browser, *names: str) -> Generator[tuple[Served, Device, dict[str, str]]]:
-    with Served(bank()) as served:
+def staffed(
+    browser: Browser, *names: str, settings: ServerSettings | None = None
+) -> Generator[tuple[Served, Device, dict[str, str]]]:
+    with Served(bank(), settings) as served:
         tokens = served.does(peopled(served.app))
         asked = served.does(opened(served.app, *names))
         device = Device(browser, served)
@@ -106,7 +111,8 @@ def test_without_script_a_look_is_a_button(own_key: None, browser: Browser) -> N
 
 @pytest.mark.trial
 def test_an_edit_is_signed_as_it_was_drawn(own_key: None, browser: Browser) -> None:
-    with staffed(browser, "treasury") as (served, device, asked):
+    undoable = ServerSettings(undo="1s", undo_high_risk=True)
+    with staffed(browser, "treasury", settings=undoable) as (served, device, asked):
         keyed(device)
         page = device.sees(f"/requests/{asked['treasury']}/edit")
         expect(page.get_by_text("Your passkey signs it: ada's laptop")).to_be_visible()
@@ -119,6 +125,9 @@ def test_an_edit_is_signed_as_it_was_drawn(own_key: None, browser: Browser) -> N
         assert result.final_output == "Done."
         page.wait_for_url(f"**/requests/{asked['treasury']}")
         expect(page.get_by_text("wired 5 to bob")).to_be_visible()
+        log = served.does(log_in(served.app.journal, row.run))
+        [signed] = [event.decision for step in log.steps for event in step.events if isinstance(event, CallDecided)]
+        assert (signed.undo_ms, signed.proof is not None) == (1_000, True), "the time to undo is part of what is signed"
         assert served.does(check(served.app.journal)).ok
 
 

@@ -22,6 +22,7 @@ from ...presenting.shown_request import ShownRequest
 from ...proofs.base import Asked, PublicKey, Site
 from ...proofs.passkey import assertion_options, credential_of, proof_of, registration_options, site_of
 from ..forms import safe_redirect
+from ..undoing import undo_for
 from ..visibility import Visibility
 from ..visitor import Visitor
 from ..web.blocks import blocks_of
@@ -230,6 +231,8 @@ async def _said(sign_in: SignIn, visitor: Visitor, body: dict[str, Any]) -> dict
     visibility.must_decide(row.request)
     if said["verdict"] in GUARDED and said["verdict"] != "edit" and (row.state, row.digest) == ("open", said["digest"]):
         check_seen(await asyncio.to_thread(payload_of, row.request), body)
+    if said["verdict"] in ("approve", "edit"):
+        said["undo"] = await undo_for(sign_in.app, sign_in.settings, row)
     if said["verdict"] == "edit" and "fields" in body:
         said |= await _edit(await sign_in.app.inbox.item(said["request"], by=visitor.login), body)
     return said

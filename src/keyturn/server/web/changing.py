@@ -27,7 +27,7 @@ from ..errors import refused
 from ..visitor import standing_of
 from .blocks import Block, blocks_of
 from .form import DeciderPage, ReaderPage, form_of
-from .inbox import detail_of, told, undo_for, words_of
+from .inbox import detail_of, told, undo_of, words_of
 from .pages import PageContext, drawn, failure
 from .payload import Payload, check_seen, drawn_payload, payload_of
 
@@ -138,7 +138,7 @@ async def approve_edit(request: HttpRequest, at: DeciderPage, name: str) -> Resp
         if form.get("looked") != made.mark:
             raise Conflict("what it would do is drawn differently now than what you were shown: look at it again")
         check_seen(made.payload, form)
-        undo = await undo_for(at, name)
+        undo = await undo_of(at, name)
         await at.inbox.decide(name, "edit", edit=made.edit, seen=shown.seen(), undo=undo, **words_of(form))
     except KeyturnError as error:
         return await _edited_again(at, name, (shown, form), made, error)

@@ -11,9 +11,7 @@ from starlette.requests import Request as HttpRequest
 from starlette.responses import JSONResponse, RedirectResponse, Response
 
 from ...core import events as ev
-from ...core.approval import Approval
 from ...core.codec import Log
-from ...core.durations import milliseconds
 from ...core.errors import KeyturnError, UserError
 from ...core.run import undo_until
 from ...core.states import OVER
@@ -25,7 +23,6 @@ from ...journal.rows import Query, RequestRow, RunRow
 from ...presenting.asking import (
     choices_of,
     facts_of,
-    is_held,
     is_overdue,
     looking_of,
     mark_of,
@@ -42,6 +39,7 @@ from ...presenting.source import PARTS
 from ...presenting.trail import changes_since, trail_of
 from ..errors import refused
 from ..limits import MARKS
+from ..undoing import undo_for, undoable
 from ..visitor import standing_of, still_asked
 from .beside import beside, sides_of
 from .form import DeciderPage, ReaderPage, form_of
@@ -235,22 +233,15 @@ async def _say(at: PageContext, name: str, form: dict[str, str]) -> None:
     elif verdict in VERDICTS and verdict != "edit":
         details = _details(verdict, form)
         if verdict == "approve":
-            details["undo"] = await undo_for(at, name)
+            details["undo"] = await undo_of(at, name)
         await inbox.decide(name, verdict, **details, **words)
     else:
         raise UserError(f"no form of this page asks for {verdict!r}")
 
 
-async def undo_for(at: PageContext, name: str) -> str | None:
-    """Return for how long an approval of a request on a page can be undone before its call starts; None for not."""
-    undo, row = at.settings.undo, await at.visibility.request(name)
-    terms = row.request.terms or Approval()
-    risky = is_held(row) and not at.settings.undo_high_risk
-    if undo is None or risky or terms.needs_proof or row.kind != "approval":
-        return None
-    call = (await log_in(at.app.journal, row.run)).run.calls.get(row.call)
-    late = terms.lasts_ms is not None and terms.lasts_ms <= milliseconds(undo)
-    return None if late or (call is not None and call.proposal.by_provider) else f"{milliseconds(undo) / 1_000}s"
+async def undo_of(at: PageContext, name: str) -> str | None:
+    """Return for how long an approval on this page can be undone; None for not."""
+    return await undo_for(at.app, at.settings, await at.visibility.request(name))
 
 
 def _details(verdict: Verdict, form: dict[str, str]) -> Details:
@@ -313,6 +304,7 @@ def _shown_of(at: PageContext, row: RequestRow) -> dict[str, Any]:
         "on_call": on_call_words(at, row),
         "overrules": overrules(shown),
         "deciders": deciders(row),
+        "undoable": undoable(at.settings, row),
         "claimed": shown.claimed_by(at.now),
         "put_off": shown.is_snoozed(at.visitor.id, at.now),
         "looking": looking_of(row, at.visitor.id, at.now),
