@@ -86,6 +86,16 @@ def test_a_directory_is_changed_and_told_of(place: str, capsys: Said) -> None:
     )
 
 
+def test_a_role_that_reads_much_like_another_is_pointed_out(place: str, capsys: Said) -> None:
+    said(capsys, "add", "bob", "--role", "finance")
+    for words in (["give", "finanse", "ada"], ["add", "cyd", "--role", "Finance"]):
+        assert main(["users", *words]) == 0
+        out, err = capsys.readouterr()
+        assert (out, 'Did you mean "finance"?' in err) == ("done\n", True)
+    assert main(["users", "give", "ops", "ada"]) == 0
+    assert capsys.readouterr().err == ""
+
+
 def test_what_is_refused_is_one_line_and_changes_nothing(place: str, capsys: Said) -> None:
     for words in (
         ["remove", "ada"],

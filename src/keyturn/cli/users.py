@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import argparse
 from collections.abc import Awaitable, Callable, Iterator
+from difflib import get_close_matches
 from typing import Any, cast
 
 from ..core.encodable import moment
 from ..core.errors import UserError
 from ..directory.finding import find, id_from
-from ..render.escape import escape
+from ..render.escape import Escaped, escape, quote
 from ..wire.people import PersonSeen
 from .seats.base import PeopleSeat, Seat, SeenDirectory
 from .seats.sitting import run_at
@@ -104,12 +105,13 @@ def run(arguments: argparse.Namespace) -> int:
         reads = _READS.get(arguments.word)
         if reads is not None:
             return await reads(people, arguments)
+        hint = await _misspelt(people, arguments)
         said = await _CHANGES[arguments.word](people, arguments)
         if isinstance(said, Told):
             return said
         if isinstance(said, str):
             return Told([said], {"secret": said}, note="Copy it now. It will not be shown again.")
-        return Told([*meant, "done"], {"place": (await people.book()).place})
+        return Told([*meant, "done"], {"place": (await people.book()).place}, note=hint)
 
     return run_at(arguments, "users", work)
 
@@ -132,6 +134,19 @@ async def _meant(people: PeopleSeat, arguments: argparse.Namespace) -> list[str]
         setattr(arguments, name, value)
     changed = dict.fromkeys(value for name, value in found.items() if value != given[name])
     return [f"the user {escape(each, keep='')}" for each in changed]
+
+
+async def _misspelt(people: PeopleSeat, arguments: argparse.Namespace) -> Escaped:
+    """Return a hint where a role is assigned that no user has, and that reads much like one that somebody has."""
+    if arguments.word not in ("add", "give"):
+        return Escaped()
+    known = {role for each in (await people.book()).people for role in each.roles}
+    given: Any = arguments.role
+    for role in [given] if isinstance(given, str) else list(given or ()):
+        close = [] if role in known else get_close_matches(role, known, 1)
+        if close:
+            return Escaped(f"No other user has the role {quote(role)}. Did you mean {quote(close[0])}?")
+    return Escaped()
 
 
 async def _list(people: PeopleSeat, _arguments: argparse.Namespace) -> Told:

@@ -20,6 +20,7 @@ import msgspec
 
 from ..core.errors import KeyturnError, NotAllowed, UserError
 from ..journal import open_journal
+from ..render.escape import Escaped
 from .printing import must_be_there, print_labelled, print_row
 from .remembered import RememberedJournal, recalled, recalled_at
 
@@ -43,7 +44,7 @@ class Told(NamedTuple):
     data: Any
     code: int = 0
     drawn: bool = False
-    note: LiteralString = ""
+    note: Escaped | LiteralString = ""
 
 
 Work = Callable[[Any], Awaitable[Told | int]]
