@@ -31,7 +31,7 @@ define quietly
 endef
 
 .DEFAULT_GOAL := help
-.PHONY: help setup demo test check lint types imports shape format kinds previews pictures probes strings site package bench apart bench-peers sweep mutants pace pile recovery first-decision trials costs simulate explore crash race rot forge signatures deep-peers leaks audit-trial published coding-agents model-servers lock clean distclean aap-adapters
+.PHONY: help setup demo test check lint types imports shape format kinds previews pictures probes strings site package bench bench-doors apart bench-peers sweep mutants pace pile recovery first-decision first-command trials costs simulate explore crash race rot forge signatures deep-peers leaks audit-trial published coding-agents model-servers lock clean distclean aap-adapters
 
 help: ## Show this list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-12s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -140,6 +140,9 @@ bench: $(VENV)/.runtime ## Measure Keyturn beside a hand-written floor, and besi
 	@DEEP_PYTHON="$(DEEP_PYTHON)" $(BIN)/python -m benchmarks $(ARGS)
 
 REV ?= 37e2322
+bench-doors: $(VENV)/.ready ## What a request from outside costs, beside a floor of the same moment: ARGS="--many 300"
+	@$(BIN)/python -m benchmarks.doors $(ARGS)
+
 bench-against: $(VENV)/.runtime ## This tree beside another commit, on processor time and counts: REV=37e2322 ARGS="--repeat 9 --write"
 	@$(BIN)/python -m benchmarks.against $(REV) $(ARGS)
 
@@ -180,15 +183,16 @@ recovery: $(VENV)/.ready ## Kill -9 with all that many runs in flight: how long 
 mutants: $(VENV)/.ready ## Break the gate on purpose, law by law, and see each broken build caught: ARGS=--whole
 	@$(BIN)/python -m trials.mutants $(ARGS)
 
-coding-agents: ## The coding agents that the hooks are tried with, from npm: then pytest tests/hooks tests/acp_gate runs them
+coding-agents: ## The coding agents that the hooks are tried with, from npm: then pytest -m "trial or not trial" tests/hooks tests/acp_gate runs them
 	@mkdir -p $(VENV)/agents && cp tests/hooks/package.json $(VENV)/agents/ && cd $(VENV)/agents && npm install --no-audit --no-fund --no-package-lock --silent
 
 model-servers: ## Servers of model APIs that others wrote, from npm and PyPI: then pytest tests/models/servers asks them
 	@{ $(call MAKE_VENV,$(VENV)/servers); } && { $(call INSTALL,$(VENV)/servers,-r requirements/model-servers.txt); }
 	@cp tests/models/servers/package.json $(VENV)/servers/ && cd $(VENV)/servers && npm install --no-audit --no-fund --no-package-lock --silent
 
-aap-adapters: ## The frameworks whose AAP adapters are tried, in an environment of their own: then pytest -m trial tests/server/aap runs them
+aap-adapters: ## The frameworks whose AAP adapters are tried, in two environments of their own: then pytest -m trial tests/server/aap runs them
 	$(call quietly,$(VENV)/aap,Installing the frameworks into $(VENV)/aap ...,{ $(call MAKE_VENV,$(VENV)/aap); } && { $(call INSTALL,$(VENV)/aap,-r requirements/aap.txt); })
+	$(call quietly,$(VENV)/aap-crewai,Installing CrewAI into $(VENV)/aap-crewai ...,{ $(call MAKE_VENV,$(VENV)/aap-crewai); } && { $(call INSTALL,$(VENV)/aap-crewai,-r requirements/aap-crewai.txt); })
 
 SEEDS   ?= 1000
 FROM    ?= 0
@@ -220,6 +224,9 @@ signatures: $(VENV)/.ready ## Forge signatures, and move true ones: make signatu
 LIMIT ?= 120
 first-decision: $(VENV)/.ready $(VENV)/.system ## From a clone to the first decision in a browser, by the README alone: LIMIT=120 ARGS=--cold
 	@$(BIN)/python -m trials.first_decision --limit $(LIMIT) $(ARGS)
+
+first-command: $(VENV)/.ready $(VENV)/.system ## From pip install to a command of Claude Code approved on a phone (make coding-agents before): ARGS=--cold
+	@$(BIN)/python -m trials.first_command $(ARGS)
 
 DEEP_PYTHON ?= $(if $(wildcard $(DEEP)/bin/python),$(DEEP)/bin/python)
 leaks: $(VENV)/.ready ## Ways round the gate of other deep agents, shown on them beside ours: make leaks DEEP_PYTHON=path

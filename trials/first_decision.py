@@ -24,7 +24,7 @@ import tempfile
 import time
 from collections.abc import Generator, Iterator
 from pathlib import Path
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 from .table import grid
 
@@ -130,17 +130,30 @@ def theirs(home: Path, *, cold: bool) -> dict[str, str]:
     return {**kept, **more, "TMPDIR": str(home / "tmp"), "KEYTURN_HOME": str(home / "keys"), "TERM": "xterm"}
 
 
-def decide(link: str, watch: Stopwatch) -> str:
-    """Sign in by a link, approve the first call that one person approves, and return what the page then says."""
-    from playwright.sync_api import Page, sync_playwright
+@contextlib.contextmanager
+def chromium_page(**options: Any) -> Generator[Any]:
+    """Open a page in a browser of its own, which is closed afterwards."""
+    from playwright.sync_api import sync_playwright
 
     from tests.server.browsing import chromium
 
     path = chromium()
     if path is None:
         raise SystemExit("there is no chromium here (Debian: chromium-headless-shell)")
+    with sync_playwright() as playwright:
+        browser = playwright.chromium.launch(executable_path=path, args=_ARGUMENTS, timeout=60_000)
+        try:
+            page = browser.new_page(**options)
+            page.set_default_timeout(30_000)
+            yield page
+        finally:
+            browser.close()
 
-    def approvable(page: Page) -> Iterator[None]:
+
+def decide(link: str, watch: Stopwatch) -> str:
+    """Sign in by a link, approve the first call that one person approves, and return what the page then says."""
+
+    def approvable(page: Any) -> Iterator[None]:
         for place in range(page.locator(".row").count()):
             page.locator(".row").nth(place).click()
             page.wait_for_url("**/requests/*")
@@ -150,25 +163,19 @@ def decide(link: str, watch: Stopwatch) -> str:
             ):
                 yield
 
-    with sync_playwright() as playwright:
-        browser = playwright.chromium.launch(executable_path=path, args=_ARGUMENTS, timeout=60_000)
-        try:
-            page = browser.new_page()
-            page.set_default_timeout(30_000)
-            watch.lap("a browser is opened")
-            page.goto(link)
-            page.get_by_role("heading", name="Sign in as").wait_for()
-            page.get_by_role("button", name="Sign in").click()
-            page.get_by_role("link", name="Keyturn, to the inbox").click()
-            page.locator(".row").first.wait_for()
-            watch.lap("sign in, and the inbox is there")
-            for _ in approvable(page):
-                page.get_by_role("button", name="Approve this call").click()
-                page.locator(".sentence.ended", has_text="Approved by ada").wait_for()
-                watch.lap("a call is looked up and approved, and the page says so")
-                return page.locator(".sentence.ended").inner_text()
-        finally:
-            browser.close()
+    with chromium_page() as page:
+        watch.lap("a browser is opened")
+        page.goto(link)
+        page.get_by_role("heading", name="Sign in as").wait_for()
+        page.get_by_role("button", name="Sign in").click()
+        page.get_by_role("link", name="Keyturn, to the inbox").click()
+        page.locator(".row").first.wait_for()
+        watch.lap("sign in, and the inbox is there")
+        for _ in approvable(page):
+            page.get_by_role("button", name="Approve this call").click()
+            page.locator(".sentence.ended", has_text="Approved by ada").wait_for()
+            watch.lap("a call is looked up and approved, and the page says so")
+            return str(page.locator(".sentence.ended").inner_text())
     raise SystemExit("no call of the demo could be approved by one person")
 
 

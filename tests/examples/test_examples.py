@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import inspect
+import re
 import textwrap
 from importlib import import_module
 from pathlib import Path
@@ -53,6 +54,13 @@ def test_an_example_prints_what_it_says(name: str, capsys: pytest.CaptureFixture
     if inspect.isawaitable(done):
         asyncio.run(_wait(done))
     assert capsys.readouterr().out == printed_by(example.__doc__)
+
+
+@pytest.mark.parametrize("page", ["coding-agents", "mcp-gate", "langgraph", "agui"])
+def test_the_transcript_of_a_manual_page_is_what_its_example_prints(page: str) -> None:
+    text = (EXAMPLES.parent / "docs" / f"{page}.md").read_text(encoding="utf-8")
+    [(name, block)] = re.findall(r"\(\.\./examples/(\w+)\.py\)\. It prints:\n\n```text\n(.*?)```", text, re.DOTALL)
+    assert block == printed_by(import_module(f"examples.{name}").__doc__)
 
 
 async def _wait(done: Any) -> None:

@@ -12,7 +12,7 @@ import subprocess
 import sys
 import threading
 import tomllib
-from collections.abc import Callable, Generator, Iterator
+from collections.abc import Generator, Iterator
 from pathlib import Path
 from typing import Any
 
@@ -31,10 +31,7 @@ from keyturn.hooks.hosts import HOSTS, host_named
 from keyturn.hooks.installing import command_line, install, uninstall
 from keyturn.hooks.server import AskServer, ServerRefused
 from keyturn.mcp_gate.permission_prompt import TOOL, prompt_server
-from keyturn.models.scripted.items import function_call
 from keyturn.policies.rules import Policy, allow, deny
-from keyturn.testing.loopback.anthropic import MessagesServer
-from keyturn.testing.loopback.server import HttpRequest
 from tests import forked
 from tests.server.programs import Port
 from tests.waiting import until, until_now
@@ -477,56 +474,6 @@ def test_the_plugin_of_opencode_runs_what_its_hook_allows_and_nothing_else(tmp_p
     install(host, path, 60, "")
     uninstall(host, path)
     assert not path.exists()
-
-
-class Messages(MessagesServer):
-    """Anthropic's API as Claude Code asks it."""
-
-    def refuse(self, request: HttpRequest) -> tuple[int, str] | None:
-        return None if (request.method, request.path.partition("?")[0]) == ("POST", "/v1/messages") else (404, "no")
-
-
-def _asks_for_a_file(request: HttpRequest) -> Any:
-    names = [tool["name"] for tool in request.json.get("tools", [])]
-    if "Bash" not in names or "tool_result" in json.dumps(request.json):
-        return "Done."
-    return [function_call("Bash", {"command": "touch made.txt", "description": "Make a file"}, call_id="toolu_1")]
-
-
-@pytest.mark.skipif(not (AGENTS / "claude").exists(), reason="needs coding agents (make coding-agents)")
-@pytest.mark.timeout(300)
-def test_the_real_claude_code_runs_what_was_approved_and_nothing_else(desk: Desk, tmp_path: Path) -> None:
-    line = command_line(host_named("claude-code"), 60)
-    cases: dict[str, tuple[str, Callable[[], None], dict[str, str], bool]] = {
-        "approved": (line, desk.decides, {}, True),
-        "rejected": (line, lambda: desk.decides("reject"), {}, False),
-        "no server": (line, lambda: None, {"KEYTURN_SERVER": "http://localhost:1"}, False),
-        "no program": (line.replace(" hook ", " nothing "), lambda: None, {}, False),
-        "the tool, approved": ("", desk.decides, {}, True),
-        "the tool, rejected": ("", lambda: desk.decides("reject"), {}, False),
-        "the tool, no server": ("", lambda: None, {"KEYTURN_SERVER": "http://localhost:1"}, False),
-    }
-    for name, (command, decide, more, runs) in cases.items():
-        home = tmp_path / name.replace(" ", "-")
-        work = home / "work"
-        work.mkdir(parents=True)
-        (home / ".claude").mkdir()
-        hook = {"type": "command", "command": command, "timeout": 100}
-        settings = {"hooks": {PRE: [{"matcher": "*", "hooks": [hook]}]}} if command else {}
-        tool = {"command": sys.executable, "args": ["-m", "keyturn", "hook", "permission-prompt"]}
-        (home / "mcp.json").write_text(json.dumps({"mcpServers": {"keyturn": tool}}))
-        by_tool = ["--mcp-config", str(home / "mcp.json"), "--permission-prompt-tool", "mcp__keyturn__approve"]
-        (home / ".claude" / "settings.json").write_text(json.dumps(settings))
-        decide()
-        with Messages(_asks_for_a_file) as model:
-            environment = desk.environment(home) | more | {
-                "ANTHROPIC_BASE_URL": model.base_url, "ANTHROPIC_API_KEY": "sk-none", "DISABLE_AUTOUPDATER": "1",
-                "CLAUDE_CODE_DISABLE_NONESSENTIAL_TRAFFIC": "1",
-            }  # fmt: skip
-            program = [str(AGENTS / "claude"), "-p", "Make the file."]
-            program += ["--allowedTools", "Bash"] if command else by_tool
-            made = subprocess.run(program, cwd=work, env=environment, capture_output=True, timeout=120, check=False)
-        assert (work / "made.txt").exists() == runs, (name, made.stdout, made.stderr)
 
 
 def test_another_agent_of_the_app_is_not_asked() -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import json
+import re
 import subprocess
 import sys
 from collections.abc import Generator
@@ -14,14 +15,17 @@ from typing import Any
 import pytest
 
 from keyturn import ExternalAgent
+from keyturn.models.scripted.items import function_call
+from keyturn.testing.loopback.anthropic import MessagesServer
+from keyturn.testing.loopback.server import HttpRequest
 from tests.server.programs import Port
 
 PYTHON = Path(sys.prefix) / "aap" / "bin" / "python"
+CREWAI = Path(sys.prefix) / "aap-crewai" / "bin" / "python"
 PROGRAMS = Path(__file__).parent / "adapters"
 pytestmark = [
     pytest.mark.trial,
     pytest.mark.timeout(600),
-    pytest.mark.skipif(not PYTHON.exists(), reason="needs the adapters of AAP (make aap-adapters)"),
 ]
 
 
@@ -52,34 +56,61 @@ def desk() -> Generator[Port]:
         yield port
 
 
-@pytest.mark.parametrize("framework", ["openai_agents", "pydantic_ai", "langgraph"])
-def test_an_adapter_runs_what_was_approved_once_and_nothing_else(framework: str, desk: Port, tmp_path: Path) -> None:
+def _model(request: HttpRequest) -> Any:
+    """Answer as the model of the Claude Agent SDK: it calls for each order of its prompt, and is done then."""
+    tools = [tool["name"] for tool in request.json.get("tools", [])]
+    said = json.dumps(request.json)
+    orders = re.findall(r"Pay: ([a-z0-9 -]+)", said)
+    if "mcp__desk__pay" not in tools or "tool_result" in said or not orders:
+        return "Done."
+    return [function_call("mcp__desk__pay", {"order": each}, call_id=f"toolu_{each}") for each in orders[0].split()]
+
+
+class Messages(MessagesServer):
+    """Anthropic's API as the agent of the SDK asks it."""
+
+    def refuse(self, request: HttpRequest) -> tuple[int, str] | None:
+        return None if (request.method, request.path.partition("?")[0]) == ("POST", "/v1/messages") else (404, "no")
+
+
+def _ran(framework: str, desk: Port, home: Path) -> Any:
+    """Run the program of a framework, while people decide, and return what it tells."""
+    python = CREWAI if framework == "crewai" else PYTHON
+    if not python.exists():
+        pytest.skip(f"needs the environment of {framework} (make aap-adapters)")
     token = desk.does(_people(desk))
     deciding = asyncio.run_coroutine_threadsafe(_decide(desk), desk.loop)
-    program: list[Any] = [PYTHON, PROGRAMS / f"by_{framework}.py", f"{desk.url}/aap", token]
-    environment = {"HOME": str(tmp_path), "PATH": "/usr/bin:/bin"}
+    environment = {
+        "HOME": str(home), "PATH": "/usr/bin:/bin", "CREWAI_DISABLE_TELEMETRY": "true", "OTEL_SDK_DISABLED": "true",
+    }  # fmt: skip
     try:
-        made = subprocess.run(program, capture_output=True, text=True, timeout=300, env=environment, check=False)
+        with Messages(_model) as model:
+            program: list[Any] = [python, PROGRAMS / f"by_{framework}.py", f"{desk.url}/aap", token, model.base_url]
+            made = subprocess.run(
+                program, capture_output=True, text=True, timeout=300, env=environment, cwd=home, check=False
+            )
     finally:
         deciding.cancel()
     assert made.returncode == 0, made.stderr
-    told = json.loads(made.stdout.splitlines()[-1])
-    waits, pauses = told["waits"], told["pauses"]
+    [told] = [line for line in made.stdout.splitlines() if line.startswith('{"waits"')]
+    return json.loads(told)
+
+
+@pytest.mark.parametrize(
+    "framework", ["openai_agents", "pydantic_ai", "langgraph", "adk", "claude_agent_sdk", "crewai"]
+)
+def test_an_adapter_runs_what_was_approved_once_and_nothing_else(framework: str, desk: Port, tmp_path: Path) -> None:
+    told = _ran(framework, desk, tmp_path)
+    waits = told["waits"]
     assert waits["ran"] == ["ok-1"]
     assert any("paid ok-1" in text for text in waits["outputs"])
     assert any("Denied by ben. Too much." in text for text in waits["outputs"])
-    assert (pauses["paused"], bool(pauses["refused"]), pauses["after_forged"]) == (1, True, [])
-    assert pauses["ran"] == ["async-1"]
     rows = desk.does(desk.app.runs())
     ends = sorted(desk.does(desk.app.asks.get(row.run, account="desk")).status for row in rows)
-    assert ends == ["rejected", "rejected", "succeeded", "succeeded", "withdrawn"]
-
-
-@pytest.mark.parametrize("module", ["adk", "crewai", "claude_agent_sdk"])
-def test_an_adapter_that_is_only_read_is_there_under_its_name(module: str) -> None:
-    names = {"adk": "ApprovalPlugin", "crewai": "ApprovalHooks", "claude_agent_sdk": "ApprovalHooks"}
-    line = f"from agentapprovalprotocol.{module} import {names[module]} as door; door('http://localhost:1/aap', 'kt')"
-    made = subprocess.run([PYTHON, "-c", line], capture_output=True, text=True, timeout=300, check=False)
-    if "ModuleNotFoundError" in made.stderr:
-        pytest.skip(f"needs the framework of {module} (make aap-adapters)")
-    assert made.returncode == 0, made.stderr
+    more = {"crewai": [], "adk": ["rejected", "succeeded", "withdrawn"]}.get(framework, ["rejected", "succeeded"])
+    assert ends == sorted(["rejected", "succeeded", "withdrawn", *more])
+    if framework == "crewai":  # which cannot pause
+        return
+    pauses = told["pauses"]
+    assert (pauses["paused"], bool(pauses["refused"]), pauses["after_forged"]) == (1, True, [])
+    assert pauses["ran"] == ["async-1"]
