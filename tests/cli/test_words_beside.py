@@ -98,6 +98,7 @@ def test_requests_of_one_shape_are_decided_together_after_they_were_seen(here: H
     blind = here("approve", name, "--alike")
     assert blind.code == 1
     assert f"keyturn show {name} --alike" in blind.err
+    assert f"identical: 1 other pending request of the same call: {second['id'][:8]}" in here("show", name).out
     shown = here("show", second["id"], "--alike")
     batch = here("show", name, "--alike", "--json").data["batch"]
     assert shown.out.count('| to: "ann"') == 1

@@ -4,12 +4,24 @@ from __future__ import annotations
 
 import argparse
 import sys
+from contextlib import suppress
 
 from ..console.screen import Terminal
+from ..core.errors import KeyturnError
 from ..inbox.personal import PersonalInbox
+from ..journal.rows import RequestRow
 from ..render.terminal import wants_colour
 from .deciding.batch import batch_data, batch_of, draw_batch
-from .deciding.drawing import beside, draw_notified, draw_request, draw_trail, notified_data, request_data, trail_data
+from .deciding.drawing import (
+    beside,
+    draw_identical,
+    draw_notified,
+    draw_request,
+    draw_trail,
+    notified_data,
+    request_data,
+    trail_data,
+)
 from .finding import SHORTEST, find_request
 from .seats.sitting import run_with_inbox
 from .with_journal import Told, describe_journal
@@ -40,12 +52,22 @@ def run(arguments: argparse.Namespace) -> int:
         facts = await beside(inbox, row)
         now = await inbox.now()
         draw_request(drawing_to(rows), row, now, context=facts.context)
+        draw_identical(drawing_to(rows), row, await _identical(inbox, row))
         draw_trail(drawing_to(rows), facts.trail)
         draw_notified(drawing_to(rows), facts.notified, now)
         beside_it = {"trail": trail_data(facts.trail), "notified": notified_data(facts.notified)}
         return Told(rows, request_data(row) | beside_it, drawn=True)
 
     return run_with_inbox(arguments, "show", work, scope="")
+
+
+async def _identical(inbox: PersonalInbox, row: RequestRow) -> list[RequestRow]:
+    """Return the other open requests of the same call; none where this one is closed, or they may not be listed."""
+    if row.state != "open" or row.kind != "approval":
+        return []
+    with suppress(KeyturnError):
+        return [each for each in await inbox.alike(row) if each.id != row.id]
+    return []
 
 
 def drawing_to(rows: list[str]) -> Terminal:

@@ -24,12 +24,15 @@ from ...presenting.shown_request import ShownRequest, bare_item
 from ...presenting.terms import DECIDERS, Term, deciders_of, terms_of
 from ...presenting.trail import TrailMark
 from ...render.layout import LayoutLine
+from ...render.plural import plural
 from ...render.verdicts import STATES as STATES
 from ..finding import SHORT
 from ..printing import print_labelled
 
 # How many notifications of a request are drawn.
 _NOTIFIED = 20
+# How many other requests of the same call are named.
+_IDENTICAL = 3
 #: How much of a digest names what was shown.
 DIGEST = 16
 
@@ -139,7 +142,17 @@ def _draw_marks(screen: Terminal, request: Request, now: int) -> None:
 
 def _draw_end(screen: Terminal, row: RequestRow) -> None:
     at = "" if row.closed_at is None else f" on {moment(row.closed_at):%Y-%m-%d %H:%M:%SZ}"
-    screen.label("state", f"{STATES.get(row.state, row.state)}{f' by {row.by}' if row.by else ''}{at}")
+    by = f" by {row.by}" if row.by and row.state != "expire" else ""
+    screen.label("state", f"{STATES.get(row.state, row.state)}{by}{at}")
+
+
+def draw_identical(screen: Terminal, row: RequestRow, others: Sequence[RequestRow]) -> None:
+    """Draw that the same call is pending in other requests, and how all of them are shown."""
+    if others:
+        named = ", ".join(each.id[:SHORT] for each in others[:_IDENTICAL])
+        more = f" and {len(others) - _IDENTICAL} more" if len(others) > _IDENTICAL else ""
+        what = f"{plural(len(others), 'other pending request')} of the same call: {named}{more}"
+        screen.label("identical", f"{what}; keyturn show {row.id[:SHORT]} --alike")
 
 
 def draw_trail(screen: Terminal, trail: Sequence[TrailMark]) -> None:

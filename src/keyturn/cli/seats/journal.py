@@ -79,7 +79,7 @@ class JournalRuns:
     @property
     def mover(self) -> str:
         """Return who moves a run that was only started."""
-        return f"keyturn worker {escape(self._given.app, keep='')}"
+        return f"keyturn worker or keyturn serve {escape(self._given.app, keep='')}"
 
     async def runs(self, query: Query) -> Sequence[RunRow]:
         """Return the rows of a query."""
