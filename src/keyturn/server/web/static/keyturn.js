@@ -319,6 +319,7 @@
   const placedIn = (open, fresh) => {
     const read = one(":scope > .payload", open), anew = one(":scope > .payload", fresh);
     if (!read || !anew || !same(open, fresh)) {
+      if (open.classList.contains("alone")) fresh.classList.add("alone");
       open.replaceWith(fresh);
       return fresh;
     }
@@ -406,7 +407,7 @@
     if (one("#inbox")) document.title = document.title.replace(/^(\(\d+\) )?/, told.count ? `(${told.count}) ` : "");
     const now = new Map(told.rows.map((row) => row.split(".")));
     if (list() || one("#inbox")) {
-      rowsAnew(rows().filter((row) => (now.has(row.dataset.id) ? now.get(row.dataset.id) !== row.dataset.stand : told.count <= 50 && !row.classList.contains("done"))));
+      rowsAnew(rows().filter((row) => (now.has(row.dataset.id) ? now.get(row.dataset.id) !== row.dataset.stand : told.count <= 50 && row.dataset.state === "open")));
       const shown = new Set(rows().map((row) => row.dataset.id));
       const fresh = [...now.keys()].filter((id) => !shown.has(id)).length;
       const at = one("#fresh");
@@ -424,7 +425,7 @@
     const old = rows().find((each) => each.dataset.id === row.dataset.id);
     if (!old) return;
     for (const name of ["class", "aria-current"]) row.removeAttribute(name);
-    row.className = `row${row.dataset.state === "open" ? "" : " done"}${old.classList.contains("on") ? " on" : ""}`;
+    row.className = `row${["open", "asked_back"].includes(row.dataset.state) ? "" : " done"}${old.classList.contains("on") ? " on" : ""}`;
     if (old.hasAttribute("aria-current")) row.setAttribute("aria-current", "true");
     const focused = document.activeElement === old;
     old.replaceWith(row);
