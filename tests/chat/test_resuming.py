@@ -201,7 +201,6 @@ async def test_escape_stops_the_work_and_ctrl_g_goes_on(root: Path) -> None:
         assert "Well." in screen.text()
 
 
-@pytest.mark.trial
 async def test_a_fault_of_the_provider_is_said_and_tried_again(root: Path) -> None:
     async with chat(root, RuntimeError("no network [red]"), "Here I am.") as screen:
         await screen.say("Hello?")
@@ -265,7 +264,6 @@ async def test_a_run_that_another_window_went_on_without_says_so(root: Path) -> 
         assert "cancelled by" not in screen.text()
 
 
-@pytest.mark.trial
 async def test_a_journal_that_fails_after_a_decision_is_said_and_the_decision_stays(
     root: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -297,7 +295,6 @@ async def test_a_cancelled_run_runs_nothing_and_the_next_message_begins_another(
         assert not (root / "a").exists()
 
 
-@pytest.mark.trial
 async def test_a_run_that_another_process_holds_is_waited_for(root: Path) -> None:
     async with chat(root, [writes("/a")]) as screen:
         await screen.say("Write a.")

@@ -175,7 +175,6 @@ async def test_a_call_that_cannot_be_shown_cannot_be_approved(root: Path) -> Non
         assert not (root / "a").exists()
 
 
-@pytest.mark.trial
 async def test_all_rows_are_shown_when_they_are_asked_for(root: Path) -> None:
     long = "".join(f"line {number}\n" for number in range(30))
     async with chat(root, [writes("/a", long)], "Done.", size=(100, 90)) as screen:
@@ -188,7 +187,6 @@ async def test_all_rows_are_shown_when_they_are_asked_for(root: Path) -> None:
         assert "+line 29" in screen.text()
 
 
-@pytest.mark.trial
 async def test_what_ran_under_a_grant_is_shown_where_it_does_not_fit_the_row(root: Path) -> None:
     long = "echo " + " ".join(["word"] * 30)
     async with chat(root, [runs("echo a")], [runs(long)], "Done.") as screen:

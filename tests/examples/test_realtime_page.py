@@ -109,7 +109,6 @@ def test_a_refund_is_approved_by_keyboard_alone_also_after_a_reload(browser: Bro
         expect(asks(page)).to_be_hidden()
 
 
-@pytest.mark.trial
 def test_the_microphone_is_heard_and_drawn_and_what_the_agent_says_as_well(browser: Browser, tmp_path: Path) -> None:
     with opened(browser, tmp_path, permissions=["microphone"]) as (page, served):
         button = page.get_by_role("button", name="Microphone on")

@@ -220,7 +220,6 @@ def test_an_address_has_no_passkeys_and_the_page_says_so(desk: Office) -> None:
     assert device.asks("/login/passkey/options", {})[0] == 422
 
 
-@pytest.mark.trial
 def test_a_link_is_taken_out_of_the_address_and_used_when_the_button_is_pressed(desk: Office) -> None:
     secret = desk.served.does(desk.served.app.people.make_link("ben", by="ada"))
     device = desk.device()
