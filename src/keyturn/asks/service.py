@@ -276,12 +276,12 @@ class AskService:
                 return state_of(log)
 
     async def withdraw_all(self, account: str, *, why: str = "") -> None:
-        """Withdraw every request of an account that is pending in the inbox."""
+        """Withdraw every request of an account that is pending in the inbox, whomever it names as the requester."""
         query: Query | None = Query(state="open", limit=_PAGE)
         while query is not None:
             page = await self._journal.requests(query)
-            for run in [row.run for row in page if row.request.requester == account]:
-                with contextlib.suppress(Conflict, RunMissing):  # it was decided, or is of an agent
+            for run in [row.run for row in page if row.state != "damaged"]:
+                with contextlib.suppress(Conflict, RunMissing):  # it was decided, or is of another account or agent
                     await self.withdraw(run, account=account, why=why, pending=True)
             query = replace(query, after=page[-1].place) if len(page) == _PAGE else None
 

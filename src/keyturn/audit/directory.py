@@ -32,7 +32,9 @@ class _Known:
     claimed: dict[str, ev.ClaimsMapped] = field(default_factory=dict[str, ev.ClaimsMapped])
     provisioned: dict[str, set[str]] = field(default_factory=dict[str, set[str]])
     provisioners: dict[str, str] = field(default_factory=dict[str, str])
+    # Who adds instances, by their tokens; and which accounts are instances.
     instancers: dict[str, str] = field(default_factory=dict[str, str])
+    instances: set[str] = field(default_factory=set[str])
     at: int = 0
 
     def all_roles(self, person: str) -> set[str]:
@@ -111,24 +113,27 @@ def _fault(known: _Known, entry: ev.Entry, event: ev.AnyDirectoryEvent) -> str:
             mine = by in known.owned.get(("delegation", event.delegation), "").split("\n")
         case _:
             mine = by in known.here and by in known.provisioners.values() and _provisions(known, event)
-    allowed = mine or known.is_admin(by) or _of_own_instance(known, by, event)
+    allowed = mine or known.is_admin(by) or _of_own_instance(known, entry, event)
     return "" if allowed else "they were no administrator"
 
 
-def _of_own_instance(known: _Known, by: str, event: ev.AnyDirectoryEvent) -> bool:
-    """Return whether a provisioner of instances may make this: of service accounts named after it, which ask alone."""
-    person = getattr(event, "person", "")
+def _of_own_instance(known: _Known, entry: ev.Entry, event: ev.AnyDirectoryEvent) -> bool:
+    """Return whether a provisioner may make this: of service accounts that it added, which ask alone."""
+    by, person = entry.by.id, getattr(event, "person", "")
     if by not in known.instancers.values() or by not in known.here or person.rpartition(".")[0] != by:
+        return False
+    added = any(isinstance(each, ev.PersonAdded) and each.person == person for each in entry.events)
+    if not (added or person in known.instances):
         return False
     match event:
         case ev.PersonAdded():
             return event.kind == "machine"
         case ev.SettingChanged():
-            return event.name == "instance"
+            return event.name == "instance" and event.value is not None
         case ev.TokenIssued():
-            return event.scopes == ("ask",) and known.kinds.get(person) == "machine"
+            return event.scopes == ("ask",)
         case _:
-            return isinstance(event, ev.PersonRemoved) and known.kinds.get(person) == "machine"
+            return isinstance(event, ev.PersonRemoved)
 
 
 def _provisions(known: _Known, event: ev.AnyDirectoryEvent) -> bool:
@@ -246,6 +251,7 @@ def _learn(known: _Known, event: ev.AnyDirectoryEvent) -> None:
             known.claimed.pop(event.person, None)
             known.provisioners = {name: who for name, who in known.provisioners.items() if who != event.person}
             known.instancers = {name: who for name, who in known.instancers.items() if who != event.person}
+            known.instances.discard(event.person)
             known.roles.pop(event.person, None)
             known.members.pop(event.person, None)
             known.revoked |= {
@@ -289,6 +295,8 @@ def _learn(known: _Known, event: ev.AnyDirectoryEvent) -> None:
 def _learn_elsewhere(known: _Known, event: ev.AnyDirectoryEvent) -> None:
     """Learn what an identity provider says, and that a restore ends its tokens."""
     match event:
+        case ev.SettingChanged() if event.person and event.name == "instance":
+            known.instances.add(event.person)
         case ev.ClaimsMapped():
             known.claimed[event.person] = event
         case ev.MembershipProvisioned():

@@ -128,7 +128,11 @@ def change(directory: Directory, account: str, instance: Instance) -> Events:
 
 def remove(directory: Directory, account: str) -> Events:
     """Remove an instance, whose token counts no more; nothing where it was removed before."""
-    return [] if directory.person(account) is None else [ev.PersonRemoved(account)]
+    if directory.person(account) is None:
+        return []
+    if instance_of(directory, account) is None:  # an account that an administrator named so
+        raise UnknownInstance(f"there is no instance {account!r}")
+    return [ev.PersonRemoved(account)]
 
 
 class UnknownInstance(UserError):

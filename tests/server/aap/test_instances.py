@@ -20,6 +20,7 @@ from keyturn.core.errors import NotAllowed
 from keyturn.core.people import Decider
 from keyturn.directory import events as ev
 from keyturn.directory.events import written
+from keyturn.directory.instances import instance_id
 from keyturn.directory.login import Login
 from keyturn.journal.rows import DeliveryQuery
 from keyturn.testing import check
@@ -213,6 +214,9 @@ async def test_a_receiver_is_replaced_once_verified_and_an_instance_that_is_dele
         assert first.woken == 0
 
         await first.gate.check(first.call("b2"))
+        async with httpx.AsyncClient(headers={"authorization": f"Bearer {made.token}"}) as http:
+            theirs = {"key": "k1", "tool": "pay", "requester": "ada"}  # by our own API, for another requester
+            assert (await http.post(f"{desk.port.url}/v1/asks", json=theirs)).status_code == 200
         for _ in range(2):
             assert (await desk.send("DELETE", path))[0] == 204
         assert not await desk.there(desk.port.app.inbox.list())
@@ -234,6 +238,10 @@ async def test_a_provisioner_hands_out_nothing_that_outlasts_its_token_and_chang
     status, body = await desk.send("POST", who=brief, key="i1", body={})
     assert (status, body["instance"]["name"].startswith("brief.")) == (201, True)
     assert body["credential"]["expires_at"].endswith("Z")
+    await desk.there(people.add("fleet.own", kind="machine", by="ada"))  # which is no instance, whatever its name
+    for method, key, more in (("DELETE", "", None), ("GET", "", None), ("PATCH", "u1", {"instance_name": "x"})):
+        status, _ = await desk.send(method, f"/{instance_id('fleet.own')}", key=key, body=more)
+        assert status == 404, method
     login = Login("fleet", ("provision",), desk.tokens["fleet"].split("_")[1])
     for refused in (
         people.add("eve", by=login),
@@ -249,7 +257,7 @@ async def test_a_provisioner_hands_out_nothing_that_outlasts_its_token_and_chang
 def test_the_auditor_accepts_what_a_provisioner_may_make_and_nothing_else() -> None:
     made: list[ev.Entry] = [
         ev.Entry(1, Decider("ada"), [ev.PersonAdded("ada"), ev.RoleGiven("admin", "ada")]),
-        ev.Entry(2, Decider("ada"), [ev.PersonAdded("fleet", kind="machine")]),
+        ev.Entry(2, Decider("ada"), [ev.PersonAdded(name, kind="machine") for name in ("fleet", "fleet.own")]),
         ev.Entry(3, Decider("ada"), [ev.TokenIssued("t1", "fleet", "d", ("provision",))]),
         ev.Entry(4, Decider("fleet"), [
             ev.PersonAdded("fleet.1", kind="machine"), ev.SettingChanged("instance", {}, "fleet.1"),
@@ -262,6 +270,10 @@ def test_the_auditor_accepts_what_a_provisioner_may_make_and_nothing_else() -> N
         [ev.SettingChanged("other", 1, "fleet.1")],
         [ev.TokenIssued("t3", "fleet.1", "d", ("ask", "run"))],
         [ev.PersonRemoved("ada")],
+        [ev.PersonRemoved("fleet.own")],
+        [ev.SettingChanged("instance", {}, "fleet.own")],
+        [ev.TokenIssued("t3", "fleet.own", "d", ("ask",))],
+        [ev.SettingChanged("instance", None, "fleet.1")],
     ]
     assert not list(faults_of([written(entry) for entry in made]))
     for events in faulty:
