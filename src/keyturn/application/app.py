@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
-from collections.abc import AsyncGenerator, AsyncIterator, Awaitable, Callable, Mapping, Sequence
+from collections.abc import AsyncIterator, Awaitable, Callable, Mapping, Sequence
 from functools import partial
 from typing import Any, Self, Unpack
 
@@ -19,7 +19,7 @@ from ..agents.settings import RunConfig
 from ..asks.service import AskService
 from ..audit.service import Audit
 from ..channels.service import Channels, ChannelService
-from ..core.errors import NotPending, RunMissing, RunStopped
+from ..core.errors import RunMissing, RunStopped
 from ..directory.people import People
 from ..engine.attended import Hosting
 from ..engine.entry import play_of
@@ -36,6 +36,7 @@ from ..engine.stream import followed
 from ..engine.views.event_stream import StreamEvent
 from ..engine.views.rows import rows_in
 from ..engine.worker import Worker
+from ..fleet import Engine
 from ..inbox.desk import By, Inbox
 from ..inbox.drills import Drills, DrillService
 from ..inbox.insights import Insights
@@ -48,6 +49,7 @@ from ..server.settings import ServerSettings
 from .lifespan import AppResources, Lifespan
 from .run_handle import RunHandle
 from .settings import AppSettings
+from .waiting import waited
 from .workers import AppWorkers, why_down
 
 _STOPPED = "this process's worker was stopped while the app is open, so its runs are not executed here; call `start`"
@@ -100,9 +102,11 @@ class App(AppSettings):
         slots: int = 100,
         grace: float = 30.0,
         lease: float = 60.0,
+        engine: Engine | str | None = None,
     ) -> None:
         self._given(agents, locals())
         self.journal = opened(journal) if isinstance(journal, str) else journal
+        self.engine = engine
         self.people = People(self.journal, roots=trusted_keys)
         self.inbox = Inbox(self.journal, self.agents, self.people)
         self.audit = Audit(self.journal, trusted_keys=trusted_keys)
@@ -216,29 +220,12 @@ class App(AppSettings):
         seen: list[RunRow] = []
         try:
             async with asyncio.timeout(timeout):
-                return await self._waited(run_id, seen)
+                return await waited(self.journal, partial(self.get, run_id), run_id, seen)
         except TimeoutError:
             status = seen[-1].status if seen else "not found yet"
             raise TimeoutError(
                 f"run {run_id} was {status} after {timeout} s and continues: wait longer, or check its worker"
             ) from None
-
-    async def _waited(self, run_id: str, seen: list[RunRow]) -> RunRow:
-        async with contextlib.aclosing(self._rows(run_id)) as rows:
-            async for row in rows:
-                seen[:] = [row]
-                if row.status in (*ENDED, "waiting"):
-                    return row
-        raise NotPending(f"run {run_id!r} is no longer watched")
-
-    async def _rows(self, run_id: str) -> AsyncGenerator[RunRow]:
-        """Yield the run's row, now and after each line."""
-        yield await self.get(run_id)
-        head = await self.journal.head(run_id)
-        yield await self.get(run_id)
-        async with contextlib.aclosing(self.journal.watch(run_id, head)) as lines:
-            async for _line in lines:
-                yield await self.get(run_id)
 
     async def result(self, run_id: str, timeout: float | None = None) -> RunResult:
         """Return what `Runner.run` would: a final answer or interruptions; raise `RunStopped` where it was stopped."""
@@ -316,6 +303,7 @@ class App(AppSettings):
         """
         self.slots = self.slots if slots is None else slots
         await self._resources.open()
+        self._line.begin()
         self._users += 1
         stopped = False
         try:
@@ -344,6 +332,7 @@ class App(AppSettings):
             await self._drilling.stop()
         if not self._users and not self._sessions and not self._workers.embedded:
             await self._resources.close()
+            await self._line.end()
 
     @property
     def busy(self) -> int:
@@ -365,9 +354,10 @@ class App(AppSettings):
             await self._resources.open()
             if serves and not self._users:
                 self._users, self._served = 1, True
-            self._employ()
+        self._employ()
 
     def _employ(self) -> None:
+        self._line.begin()
         if self.embedded:
             self._workers.embed()
 
@@ -375,7 +365,7 @@ class App(AppSettings):
         self._telling.start()
         self._drilling.start()
         hired = partial(Worker, self.journal, self._taken, slots=self.slots, grace=self.grace, lease_ms=self.lease_ms)
-        return hired(settle=partial(settle_whole, self.journal), agents=lambda: self.agents)
+        return hired(settle=partial(settle_whole, self.journal), agents=lambda: self.agents, line=self._line)
 
     async def _taken(self, claim: Claim) -> Execution:
         """Make the execution of a run that this worker holds."""

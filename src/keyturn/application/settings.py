@@ -5,6 +5,7 @@ The policy is one object for the gate, the pages and the API. Nothing here start
 
 from __future__ import annotations
 
+import os
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any, ClassVar, cast
 
@@ -18,10 +19,12 @@ from ..channels.service import ChannelService
 from ..core.errors import AgentMissing, UserError
 from ..core.settable import CALLBACK, ELSEWHERE, FLAG, WHOLE, Constructed, Rule, fixed, must, own_of
 from ..core.values import is_number
+from ..engine.engine_line import EngineLine
 from ..engine.run.about import STORE
 from ..engine.run.open_run import wrapped
 from ..engine.states.context_data import Maker, check_returns
 from ..engine.states.loading import ContextOptions
+from ..fleet import Engine, engine_named
 from ..inbox.drills import DrillService
 from ..inbox.rule_lint import checked_policy, parts_of
 from ..journal.lease_sql import LONGEST_MS
@@ -110,6 +113,22 @@ def _slots(app: object, name: str, given: object) -> Any:
     return WHOLE(app, name, given)
 
 
+def _engine(app: object, _name: str, given: Engine | str | None) -> Any:
+    """Resolve an engine by its name, or by what the environment names, and keep the line to it."""
+    own = own_of(app)
+    if "_line" in own and own["_line"].begun:
+        raise UserError("the engine of an app that is open cannot be changed: stop the app first")
+    if given is None:
+        given = os.environ.get("KEYTURN_ENGINE") or None
+    if isinstance(given, str):
+        url = os.environ.get("KEYTURN_ENGINE_URL", "")
+        given = engine_named(given, getattr(own["journal"], "url", ""), url)
+    elif not isinstance(cast("object", given), Engine | None):
+        raise UserError(f'the engine of an App is the name of one, such as "dbos", or an Engine, not {given!r}')
+    own["_line"] = EngineLine(own["journal"], given)
+    return given
+
+
 def _is_time(value: object) -> bool:
     return is_number(value) and value >= 0
 
@@ -137,6 +156,7 @@ APP_RULES: dict[str, Rule] = {
     "channels": _channels,
     "lifespan": _lifespan,
     "drills": _drills,
+    "engine": _engine,
     **dict.fromkeys(("journal", "people", "inbox", "asks", "audit", "insights", "trusted_keys"), fixed(_ONE)),
 }
 
@@ -165,8 +185,11 @@ class AppSettings(Constructed):
     slots: int
     #: How many seconds what was begun may take when the app is stopped.
     grace: float
+    #: What carries wakes to other processes; None where workers ask the journal.
+    engine: Engine | str | None
     #: For how many seconds a worker holds a run at a time; it renews the lease three times as often.
     lease: float
+    _line: EngineLine
     _telling: ChannelService
     _resources: AppResources
     _drilling: DrillService

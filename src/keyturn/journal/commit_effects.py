@@ -12,6 +12,7 @@ from typing import Any
 import msgspec
 
 from .base import Claim, Lease
+from .due_feed import MadeDue
 from .rows import Changes, Tally
 from .session_sql import Placing
 from .waiters import DUE, NOTICES, SAID, Waiters
@@ -20,6 +21,8 @@ from .waiters import DUE, NOTICES, SAID, Waiters
 class CommitEffects(msgspec.Struct, frozen=True):
     """Holds the side effects of one job: the names that it wakes, its tallies, and the places it gives on sessions.
 
+    `due` are the runs that it made due, which other processes may be told by an engine.
+
     >>> CommitEffects([("default", "run")]).tallies
     ()
     """
@@ -27,6 +30,7 @@ class CommitEffects(msgspec.Struct, frozen=True):
     wakes: Sequence[tuple[str, str]] = ()
     tallies: Sequence[tuple[str, Tally]] = ()
     placed: Sequence[Placing] = ()
+    due: Sequence[MadeDue] = ()
 
 
 def of_append(
@@ -55,21 +59,25 @@ def merged(results: Iterable[Any]) -> CommitEffects:
     wakes: list[tuple[str, str]] = []
     tallies: list[tuple[str, Tally]] = []
     placed: list[Placing] = []
+    due: list[MadeDue] = []
     for result in results:
         if isinstance(result, CommitEffects):
             wakes += result.wakes
             tallies += result.tallies
             placed += result.placed
-    return CommitEffects(wakes, tallies, placed)
+            due += result.due
+    return CommitEffects(wakes, tallies, placed, due)
 
 
-def waking(bell: Waiters, elsewhere: Callable[[], None]) -> Callable[[list[Any]], None]:
+def waking(bell: Waiters, elsewhere: Callable[[], None] | None = None) -> Callable[[list[Any]], None]:
     """Return what a writer calls after a commit: it wakes waiters of this process, then other processes."""
 
     def wake(results: list[Any]) -> None:
-        wakes = merged(results).wakes
-        if wakes:
-            bell.ring(wakes)
-            elsewhere()
+        effects = merged(results)
+        if effects.wakes:
+            bell.ring(effects.wakes)
+            if elsewhere is not None:
+                elsewhere()
+        bell.due.put(effects.due)
 
     return wake

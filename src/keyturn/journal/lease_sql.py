@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from enum import IntEnum
 from typing import Annotated, Any
 
 import msgspec
@@ -19,6 +20,14 @@ LONGEST_MS = 3_600_000
 
 
 NO_ROW = "cannot be reached: what the journal's table of runs says of the run is not what was written there"
+
+
+class Stir(IntEnum):
+    """Says whether somebody has to look at a run that was written to, or given back."""
+
+    NEVER = 0
+    SOMETIME = 1
+    NOW = 2
 
 
 class HeldAhead(Conflict):
@@ -105,11 +114,14 @@ def take(db: StoreConnection, tenant: str, run: str, at: LogPlace, worker: str, 
     return made, held
 
 
-def give_back(db: StoreConnection, tenant: str, claim: Claim, at: LogPlace, due: int | None) -> bool:
-    """Give the lease back; return whether somebody may have to look at the run at some time."""
+def give_back(db: StoreConnection, tenant: str, claim: Claim, at: LogPlace, due: int | None) -> Stir:
+    """Give the lease back; return whether somebody may have to look at the run, or at the next on its session."""
     times = [time for time in (at.due, due) if time is not None]
     db.tell(say.RELEASED, min(times, default=None), claim.lost if claim.untried else 0, tenant, claim.run)
     over = bool(at.session) and at.status in ENDED
     if over:  # and its last words are in the session: the next one may begin
         db.tell(say.GONE, tenant, claim.run)
-    return bool(times) or over or at.status == "queued"  # whose turn may have come while it was held
+    if times and min(times) <= at.now:
+        return Stir.NOW
+    turn = at.status == "queued"  # which may have come while it was held
+    return Stir.SOMETIME if times or over or turn else Stir.NEVER

@@ -23,6 +23,7 @@ from ..core.states import OVER
 from ..support.keys import own_ring
 from .base import Claim, ClaimFilter, DueRun, Lease, LostRace
 from .commit_effects import CommitEffects, of_append
+from .due_feed import ERASED, DueFeed, DueFollower, MadeDue
 from .memory_logs import MemoryLog, MemoryTenant, wake_all
 from .rows import (
     ALL,
@@ -63,6 +64,7 @@ class MemoryJournal(Sealed):
         self._lock = threading.RLock()
         self._tenants: dict[str, MemoryTenant] = {tenant: MemoryTenant()}
         self._mine = self._tenants[tenant]
+        self._feed = DueFeed()
 
     @classmethod
     def open(cls, url: str) -> MemoryJournal:
@@ -127,6 +129,7 @@ class MemoryJournal(Sealed):
                 log.due = _earlier(log.due, self._clock()) if claim is None else None
             self._mine.logs[run] = log
             woken = self._mine.written(of_append(self.tenant, run, claim, changes))
+            self._name_due(run, log, str(len(log.lines)))
             if lease is not None and lease.ends:
                 assert claim is not None
                 woken += self._give_back(claim, log, lease.due)
@@ -155,6 +158,7 @@ class MemoryJournal(Sealed):
             log.erased = True
             log.session, log.place = "", 0
             self._mine.rows.erase(run)
+            self._feed.put([MadeDue(self.tenant, run, ERASED)])
             woken = self._mine.waiting.pop(DUE, [])
         wake_all(woken)
 
@@ -280,6 +284,7 @@ class MemoryJournal(Sealed):
         """Give a lease back; return who has to look at the run."""
         log.holder, log.due = None, _earlier(log.due, due)
         log.takers = claim.lost if claim.untried else 0
+        self._name_due(claim.run, log, f"e{claim.epoch}")
         over = bool(log.session) and self._mine.rows.runs[claim.run].status in ENDED
         if over:  # and its last words are in the session: the next one may begin
             log.session, log.place = "", 0
@@ -292,11 +297,21 @@ class MemoryJournal(Sealed):
             found = self._mine.wanted(only)
         return [run for _, run in nsmallest(limit, (one for one in found if one[0] <= now))]
 
-    async def overdue(self, limit: int = 100) -> list[DueRun]:
+    def _name_due(self, run: str, log: MemoryLog, cause: str) -> None:
+        """Name a run to those who follow, where it was just made due."""
+        now = self._clock()
+        if log.due is not None and log.due <= now and not log.held(now):
+            self._feed.put([MadeDue(self.tenant, run, cause)])
+
+    def follow_due(self) -> DueFollower:
+        """Name, from now on, the runs that commits of this process make due."""
+        return self._feed.follow(self.tenant)
+
+    async def overdue(self, limit: int = 100, only: ClaimFilter | None = None) -> list[DueRun]:
         """Return the runs that are due, the longest first, with what a worker needs to move each."""
         with self._lock:
             now = self._clock()
-            found = nsmallest(limit, (one for one in self._mine.wanted() if one[0] <= now))
+            found = nsmallest(limit, (one for one in self._mine.wanted(only) if one[0] <= now))
             return [DueRun(run, at or now, self._mine.agent(run), self._log(run).format) for at, run in found]
 
     async def wait_until_due(self, timeout: float | None = None, only: ClaimFilter | None = None) -> None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import NamedTuple, Protocol, runtime_checkable
 
 from .base import Claim, ClaimFilter, DueRun
+from .due_feed import DueFollower
 
 #: How the name of a worker ends whose process shows that it lives.
 WATCHED = "-watched"
@@ -26,8 +27,22 @@ class Backlog(Protocol):
     True
     """
 
-    async def overdue(self, limit: int = 100) -> list[DueRun]:
-        """Return the runs that are due, the longest first."""
+    async def overdue(self, limit: int = 100, only: ClaimFilter | None = None) -> list[DueRun]:
+        """Return the runs that are due and that a filter admits, the longest first."""
+        ...
+
+
+@runtime_checkable
+class NamesDue(Protocol):
+    """Names the runs that commits of this process make due, for an engine that carries that to other processes.
+
+    >>> from keyturn.journal.memory import MemoryJournal
+    >>> isinstance(MemoryJournal(), NamesDue)
+    True
+    """
+
+    def follow_due(self) -> DueFollower:
+        """Name, from now on, the runs that commits of this process make due."""
         ...
 
 

@@ -19,7 +19,7 @@ from typing import Any, Self
 from ..core.errors import StorageError, StorageFull, UserError
 from . import statements as say
 from .base import ClaimFilter
-from .commit_effects import merged
+from .commit_effects import merged, waking
 from .generation import Origin, is_unsettled_template, read_meta
 from .optional import DueClaims
 from .postgres_listener import CHANNEL, PRESENT, PostgresListener, connected, pooled_url
@@ -61,7 +61,7 @@ class PostgresJournal(SQLJournal):
         if find_spec("psycopg") is None:
             raise UserError("a PostgreSQL journal needs psycopg: pip install 'keyturn[postgres]'")
         bell, own = Waiters(), set[int]()
-        url, pooled = pooled_url(url)
+        given, (url, pooled) = url, pooled_url(url)
 
         def connect() -> PostgresConnection:
             return PostgresConnection(url, clock, pooled=pooled)
@@ -74,14 +74,13 @@ class PostgresJournal(SQLJournal):
             origin.look(made)  # whatever the connection was lost for, it may have been promoted meanwhile
             return made
 
-        def after(results: list[Any]) -> None:
-            bell.ring(merged(results).wakes)
-
         origin = prepare(url, pooled=pooled)
         self._listener = PostgresListener(url, bell, own)
-        writer = StoreThread("keyturn-postgres-writer", writing, judge, after)
+        writer = StoreThread("keyturn-postgres-writer", writing, judge, waking(bell))
         reader = StoreThread("keyturn-postgres-reader", connect, judge, writes=False)
         super().__init__(say.POSTGRES, (writer, reader), bell, tenant, origin)
+        #: As it was given: an engine may keep its tables beside the journal's.
+        self.url = given
         self._pooled = pooled
         self._at_most = POOLED_AT_MOST if pooled else AT_MOST
         weakref.finalize(self, self._listener.stop)

@@ -21,6 +21,7 @@ from .lease_sql import (
     LONGEST_MS,
     NO_ROW,
     LogPlace,
+    Stir,
     check_free,
     check_takable,
     claim_due,
@@ -53,13 +54,13 @@ from .store_thread import StoreConnection
 class Appended(NamedTuple):
     """Holds what an append came to beside its lines.
 
-    `session` is where the run is to be given a place, `claim` the lease that was taken along; `stirs` says that the run
-    may have to be looked at, now that its lease was given back along.
+    `session` is where the run is to be given a place, `claim` the lease that was taken along; `stirs` says whether the
+    run has to be looked at, now that its lease was given back along, or that it was written to without one.
     """
 
     session: str = ""
     claim: Claim | None = None
-    stirs: bool = False
+    stirs: Stir = Stir.NEVER
 
 
 class Tenant:
@@ -98,7 +99,9 @@ class Tenant:
             taken, at = take(db, self.name, run, at, lease.worker, lease.ttl_ms)
             claim = taken
         at = self._write(db, run, at, lines, claim, changes)
-        stirs = False
+        stirs = Stir.NEVER
+        if claim is None and at.due is not None and at.due <= at.now and (at.holder is None or at.until <= at.now):
+            stirs = Stir.NOW
         if lease is not None and lease.ends:
             assert claim is not None
             stirs = give_back(db, self.name, claim, at, lease.due)
@@ -206,12 +209,12 @@ class Tenant:
         db.tell(say.RENEWED, now + ttl_ms, self.name, claim.run)
         return msgspec.structs.replace(claim, until=now + ttl_ms, at=now)
 
-    def release(self, db: StoreConnection, claim: Claim, due: int | None) -> bool:
-        """Give the lease back; return whether somebody may have to look at the run at some time."""
+    def release(self, db: StoreConnection, claim: Claim, due: int | None) -> Stir:
+        """Give the lease back; return whether somebody may have to look at the run."""
         try:
             at = self._held(db, claim.run, claim)
         except Conflict:
-            return False
+            return Stir.NEVER
         return give_back(db, self.name, claim, at, due)
 
     def due(self, db: StoreConnection, limit: int, only: ClaimFilter | None = None) -> list[DueRun]:

@@ -18,8 +18,9 @@ from . import statements as say
 from . import tally_sql
 from .base import Claim, ClaimFilter, DueRun, Lease
 from .commit_effects import CommitEffects
+from .due_feed import ERASED, DueFollower, MadeDue
 from .generation import Origin, read_meta
-from .lease_sql import HeldAhead
+from .lease_sql import HeldAhead, Stir
 from .pages import rows_of
 from .restorable import RestorableStore
 from .rows import (
@@ -166,7 +167,9 @@ class SQLJournal(RestorableStore):
 
     async def release(self, claim: Claim, due: int | None = None) -> None:
         def release(db: StoreConnection) -> Any:
-            return CommitEffects([(self.tenant, DUE)]) if self._mine.release(db, claim, due) else None
+            stirs = self._mine.release(db, claim, due)
+            made = [MadeDue(self.tenant, claim.run, f"e{claim.epoch}")] if stirs is Stir.NOW else []
+            return CommitEffects([(self.tenant, DUE)], due=made) if stirs else None
 
         def released(db: StoreConnection) -> tuple[bool, Any]:
             gone = self._mine.held_by(db, claim.run) != (claim.worker, claim.epoch)
@@ -178,9 +181,13 @@ class SQLJournal(RestorableStore):
         found: list[DueRun] = await self._reader.short(lambda db: self._mine.due(db, limit, only))
         return [each.run for each in found]
 
-    async def overdue(self, limit: int = 100) -> list[DueRun]:
+    async def overdue(self, limit: int = 100, only: ClaimFilter | None = None) -> list[DueRun]:
         """Return the runs that are due, the longest first, with what a worker needs to move each."""
-        return await self._reader.ask(lambda db: self._mine.due(db, limit))
+        return await self._reader.ask(lambda db: self._mine.due(db, limit, only))
+
+    def follow_due(self) -> DueFollower:
+        """Name, from now on, the runs that commits of this process make due."""
+        return self._bell.due.follow(self.tenant)
 
     async def end_claims(self, worker: str) -> None:
         """Let the leases of a worker that died be over: its runs are due at once."""
@@ -287,7 +294,7 @@ class SQLJournal(RestorableStore):
                 self._look(db)
                 self.moved()
                 self._mine.erase(db, run)
-                return CommitEffects([(self.tenant, DUE)])
+                return CommitEffects([(self.tenant, DUE)], due=[MadeDue(self.tenant, run, ERASED)])
 
             await self._writer.ask(erase)
 

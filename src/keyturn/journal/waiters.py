@@ -11,6 +11,8 @@ import threading
 from collections.abc import Generator, Iterable
 from contextlib import contextmanager, suppress
 
+from .due_feed import DueFeed
+
 # Under this name wait those who want to know of any run that is due. No run is called like that.
 DUE = "\x00due"
 # Under this and a run's name wait those who hold it, for what others append.
@@ -26,7 +28,7 @@ POOLED_AT_MOST = 1.0
 
 
 class Waiters:
-    """Wakes waiters, by tenant and run.
+    """Wakes waiters, by tenant and run; `due` names the runs that commits of this process made due.
 
     >>> async def rung():
     ...     bell = Waiters()
@@ -41,6 +43,7 @@ class Waiters:
         self._waiting: dict[tuple[str, str], list[asyncio.Event]] = {}
         self._loops: dict[asyncio.Event, asyncio.AbstractEventLoop] = {}
         self._lock = threading.Lock()
+        self.due = DueFeed()
 
     @contextmanager
     def heard(self, tenant: str, name: str) -> Generator[asyncio.Event]:

@@ -8,7 +8,9 @@ from msgspec.structs import replace
 
 from .base import Claim, Lease
 from .commit_effects import CommitEffects, of_append
+from .due_feed import MadeDue
 from .generation import Origin
+from .lease_sql import Stir
 from .rows import Changes
 from .sealing import plain
 from .sql import Tenant
@@ -23,6 +25,11 @@ class NewLines(NamedTuple):
     expected: int
     lines: list[bytes]
     claim: Claim | None
+
+    @property
+    def head(self) -> int:
+        """Return how many lines the log has with them."""
+        return self.expected + len(self.lines)
 
 
 class Writing:
@@ -50,7 +57,9 @@ class Writing:
         self._wrote, self.claim = lines.lines[-1], made.claim
         effects, tenant = self._effects, self._mine.name
         wakes = [*effects.wakes, (tenant, DUE)] if made.stirs else effects.wakes
-        return replace(effects, wakes=wakes, placed=[(tenant, made.session, lines.run)] if made.session else [])
+        due = [MadeDue(tenant, lines.run, str(lines.head))] if made.stirs is Stir.NOW else []
+        placed = [(tenant, made.session, lines.run)] if made.session else []
+        return replace(effects, wakes=wakes, placed=placed, due=due)
 
     def done(self, db: StoreConnection) -> tuple[bool, Any]:
         """Return whether it was done by a commit that was never answered, and with it what went along."""

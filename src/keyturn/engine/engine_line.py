@@ -1,0 +1,153 @@
+"""Keep an engine open, and hand it what this process's commits make due, off the write path.
+
+An engine that cannot be reached delays no commit and fails no decision: that is logged, and the reconcilers find what
+it was not told.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections.abc import Awaitable, Sequence
+from typing import Any
+
+from ..core.errors import UserError
+from ..fleet.base import Engine, Wake
+from ..journal.base import RESERVED, Store
+from ..journal.due_feed import ERASED, DueFollower, MadeDue
+from ..journal.optional import NamesDue
+from .logger import error_words
+from .mover import Mover
+
+log = logging.getLogger("keyturn.engine")
+
+_AGAIN = 1.0  # how long an engine that failed is left alone, in seconds
+_OPENING = 10.0  # for how long a worker waits for its engine, before it works without
+_WAKING = 10.0  # for how long wakes are offered to an engine that does not answer
+_LAST = 2.0  # and the last ones, as the process ends
+
+
+class EngineLine:
+    """Connects one process with its engine, from `begin` to `end`; without an engine it does nothing.
+
+    `deaf` counts the runs that a reconciler moved itself, since the engine did not in time; `error` is why the engine
+    cannot be used now.
+    """
+
+    def __init__(self, store: Store, engine: Engine | None) -> None:
+        self._store, self.engine = store, engine
+        self.deaf = 0
+        self.error: Exception | None = None
+        self._follower: DueFollower | None = None
+        self._keeping: asyncio.Task[None] | None = None
+        self._open, self._refused = asyncio.Event(), asyncio.Event()
+        self._working = False
+
+    @property
+    def begun(self) -> bool:
+        """Return whether it was begun, and not ended."""
+        return self._keeping is not None
+
+    def begin(self) -> None:
+        """Open the engine, and hand it from now on what is made due here."""
+        if self.engine is not None and self._keeping is None:
+            self._follower = self._store.follow_due() if isinstance(self._store, NamesDue) else None
+            self._keeping = asyncio.ensure_future(self._keep(self.engine))
+
+    async def end(self) -> None:
+        """Hand over what is left, and close the engine."""
+        keeping, follower = self._keeping, self._follower
+        self._keeping, self._follower = None, None
+        if follower is not None:
+            follower.close()
+            if self.engine is not None and self._open.is_set():
+                await self._told(self.engine, follower.rest(), _LAST)
+        if keeping is not None:
+            keeping.cancel()
+            await asyncio.wait({keeping})
+
+    async def opened(self) -> None:
+        """Wait until the engine is open, for a while; raise why it refuses its settings."""
+        states = [asyncio.ensure_future(state.wait()) for state in (self._open, self._refused)]
+        await asyncio.wait(states, timeout=_OPENING, return_when=asyncio.FIRST_COMPLETED)
+        for state in states:
+            state.cancel()
+        if self._refused.is_set() and self.error is not None:
+            raise self.error
+
+    async def work(self, engine: Engine, mover: Mover, leaving: asyncio.Future[Any]) -> None:
+        """Let the engine hand runs to a mover, until that is to leave; one worker of a process is enough."""
+        if self._working:
+            return
+        self._working = True
+        handing = asyncio.ensure_future(self._work(engine, mover))
+        try:
+            await asyncio.wait({leaving, handing}, return_when=asyncio.FIRST_COMPLETED)
+            engine.stop()
+            await handing
+        finally:
+            handing.cancel()
+            self._working = False
+
+    async def _work(self, engine: Engine, mover: Mover) -> None:
+        while not mover.leaving:
+            await self._open.wait()
+            try:
+                await engine.work(mover)
+            except Exception as error:  # an engine of anybody: the reconciler goes on without it
+                self._failed("hands over no runs", error)
+                await asyncio.sleep(_AGAIN)
+
+    async def wake(self, wakes: Sequence[Wake], seconds: float = _WAKING) -> None:
+        """Hand wakes to the engine, if it is there."""
+        if wakes and self.engine is not None and self._open.is_set():
+            await self._tried(self.engine.wake(wakes), seconds)
+
+    async def tidy(self, before: int) -> None:
+        """Let the engine delete what is done."""
+        if self.engine is not None and self._open.is_set():
+            await self._tried(self.engine.tidy(before), _WAKING)
+
+    async def _keep(self, engine: Engine) -> None:
+        while True:
+            try:
+                async with engine.open():
+                    self.error = None
+                    self._open.set()
+                    await self._forward(engine)
+            except UserError as error:
+                self.error = error
+                self._refused.set()
+                log.error("the engine cannot be used, and workers look at the journal by themselves: %s", error)
+                return
+            except Exception as error:  # its server may be away
+                self._failed("cannot be opened", error)
+            finally:
+                self._open.clear()
+            await asyncio.sleep(_AGAIN)
+
+    async def _forward(self, engine: Engine) -> None:
+        """Hand over what is made due, for as long as the engine is open."""
+        while self._follower is not None:
+            await self._told(engine, await self._follower.next(), _WAKING)
+        await asyncio.Event().wait()
+
+    async def _told(self, engine: Engine, made: Sequence[MadeDue], seconds: float) -> None:
+        runs = [each for each in made if not each.run.startswith(RESERVED)]
+        for each in runs:
+            if each.cause == ERASED:
+                await self._tried(engine.forget(each.tenant, each.run), seconds)
+        await self.wake([Wake(*each) for each in runs if each.cause != ERASED], seconds)
+
+    async def _tried(self, asking: Awaitable[Any], seconds: float) -> None:
+        try:
+            async with asyncio.timeout(seconds):
+                await asking
+            self.error = None
+        except Exception as error:  # what it was not told is found by the reconcilers
+            self._failed("does not answer", error)
+
+    def _failed(self, what: str, error: Exception) -> None:
+        if self.error is None:
+            log.warning("the engine %s, trying again; runs are moved later meanwhile: %s", what, error_words(error))
+        self.error = error

@@ -1,0 +1,126 @@
+"""The reconciler: finds runs that are due and that an engine did not hand over, and moves them if it must.
+
+It looks at the journal alone, while something is due, and holds a lease of its own only for a look, so that the workers
+of a fleet take turns. A run that is due for 2 seconds is woken, at 4 seconds once more under another id, which no row
+of a dead process can block, and at 10 seconds it is moved by the worker that looks. So a run that is due is moved
+within 15 seconds for as long as one worker and the journal live, whatever becomes of the engine.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from ..core.errors import Conflict
+from ..fleet.base import Wake
+from ..journal.base import RESERVED, ClaimFilter, DueRun, Store
+from ..journal.optional import Backlog
+from .due_watch import DueWatch
+from .engine_line import EngineLine
+from .mover import Mover
+
+log = logging.getLogger("keyturn.engine")
+
+_EVERY = 1.0  # how often is looked while something is due, in seconds
+#: For how long a run is due, in milliseconds, until it is woken, woken under another id, and moved.
+WOKEN = 2_000
+WOKEN_AGAIN = 4_000
+MOVED = 10_000
+_LEASE, _LEASE_MS = f"{RESERVED}reconcile", 5_000
+_LOOKED_AT = 500
+_TIDY_EVERY = 60.0  # in seconds
+_KEPT_MS = 3_600_000  # for how long an engine keeps what is done
+
+
+@dataclass(slots=True)
+class _Late:
+    """What is known of a run that is due: since when, what its row said, and how often it was woken."""
+
+    since: int
+    at: int
+    fresh: bool
+    woken: int = 0
+
+
+class Reconciler:
+    """Looks after the engine of a line, and moves by a mover what that engine does not hand over."""
+
+    def __init__(self, store: Store, mover: Mover, line: EngineLine) -> None:
+        self._store, self._mover = store, mover
+        self._line = line
+        self._watch = DueWatch(store, mover)
+        self._late = dict[str, _Late]()
+        self._tidies_at = 0.0
+
+    async def round(self, leaving: asyncio.Future[Any]) -> None:
+        """Wait until something is due, and a moment longer; then look what is late."""
+        only = self._mover.filter()
+        stirred = asyncio.ensure_future(self._watch.stirred(only))
+        try:
+            await asyncio.wait({leaving, stirred}, timeout=_TIDY_EVERY, return_when=asyncio.FIRST_COMPLETED)
+            if stirred.done():
+                stirred.result()
+                await asyncio.wait({leaving}, timeout=_EVERY)
+        finally:
+            stirred.cancel()
+        if not leaving.done():
+            await self.look(only)
+
+    async def look(self, only: ClaimFilter) -> None:
+        """Wake once at what is due, and do for each run what its time has come for."""
+        now = await self._store.now()
+        self._note(await self._due(only, now), now)
+        late = {run: each for run, each in self._late.items() if now - each.since >= WOKEN}
+        tidies = asyncio.get_running_loop().time() >= self._tidies_at
+        if not late and not tidies:
+            return
+        try:
+            claim = await self._store.claim(_LEASE, self._mover.name, _LEASE_MS)
+        except Conflict:  # another worker looks just now
+            return
+        try:
+            await self._line.wake([*self._to_wake(late, now)])
+            await self._move([run for run, each in late.items() if now - each.since >= MOVED or _is_no_run(run)])
+            if tidies:
+                self._tidies_at = asyncio.get_running_loop().time() + _TIDY_EVERY
+                await self._line.tidy(now - _KEPT_MS)
+        finally:
+            await self._store.release(claim)
+
+    async def _due(self, only: ClaimFilter, now: int) -> Sequence[DueRun]:
+        if isinstance(self._store, Backlog):
+            return await self._store.overdue(_LOOKED_AT, only)
+        return [DueRun(run, now, "") for run in await self._store.due(_LOOKED_AT) if run not in only.without]
+
+    def _note(self, due: Iterable[DueRun], now: int) -> None:
+        """Keep since when each run is due; one whose turn has come on its session does not say so in its row."""
+        known, self._late = self._late, dict[str, _Late]()
+        for each in due:
+            before, fresh = known.get(each.run), each.at >= now
+            if before is None or not (before.at == each.at or (before.fresh and fresh)):
+                before = _Late(each.at, each.at, fresh)
+            before.at = each.at
+            self._late[each.run] = before
+
+    def _to_wake(self, late: dict[str, _Late], now: int) -> Iterable[Wake]:
+        for run, each in late.items():
+            wanted = 2 if now - each.since >= WOKEN_AGAIN else 1
+            if each.woken < wanted and not _is_no_run(run):
+                each.woken = wanted
+                yield Wake(self._mover.tenant, run, f"due-{each.since}-{wanted}")
+
+    async def _move(self, runs: Sequence[str]) -> None:
+        """Move runs here, as far as there is room: their engine had its time."""
+        for run in runs[: self._mover.free]:
+            if await self._mover.take_up(run) is not None:
+                self._line.deaf += 1
+                log.warning(
+                    "run %s was due for %d s and its engine did not hand it over: it is moved", run, MOVED // 1_000
+                )
+
+
+def _is_no_run(name: str) -> bool:
+    return name.startswith(RESERVED)

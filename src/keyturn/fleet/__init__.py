@@ -1,0 +1,57 @@
+"""Fleet engines: each file is one engine that carries wakes between processes; `base.py` is the seam.
+
+base   an engine, a wake of a run, what came of it
+
+The default engine is the journal's own, and lives in `engine/journal_engine.py`. A member is imported when it is first
+named, so that its package is needed only by whoever uses it.
+"""
+
+from __future__ import annotations
+
+from importlib import import_module
+
+from ..core.errors import UserError
+from ..support.lazy import lazy_names
+from .base import Engine
+
+_HOMES = {
+    "Engine": "base",
+    "EngineHealth": "base",
+    "Wake": "base",
+    "WakeOutcome": "base",
+    "Moves": "base",
+    "EnginePlace": "base",
+}
+
+#: Name: "module:class". The class has a class method `named(journal, url)`: the journal's URL, and the engine's own.
+ENGINES: dict[str, str] = {}
+
+__all__ = [*_HOMES]  # pyright: ignore[reportUnsupportedDunderAll]  # each is imported when it is first used
+
+#: The engine that needs nothing: workers ask the journal.
+JOURNAL = "journal"
+
+__getattr__, __dir__ = lazy_names(globals(), _HOMES)
+
+
+def engine_named(name: str, journal: str, url: str = "") -> Engine | None:
+    """Return the engine of a name, for the journal of a URL; None for the journal's own.
+
+    >>> engine_named("journal", "sqlite:///keyturn.db") is None
+    True
+    >>> engine_named("celery", "postgresql://db/keyturn")
+    Traceback (most recent call last):
+    ...
+    keyturn.core.errors.UserError: no engine is named 'celery'; the known ones are journal
+    """
+    if name == JOURNAL:
+        return None
+    if name not in ENGINES:
+        raise UserError(f"no engine is named {name!r}; the known ones are {', '.join([JOURNAL, *ENGINES])}")
+    if not journal.startswith(("postgresql://", "postgres://")):
+        raise UserError(
+            f"--engine {name} needs a journal that processes on several machines share, and this one is not in "
+            "PostgreSQL: use a journal such as postgresql://host/database, or omit the engine"
+        )
+    module, _, member = ENGINES[name].partition(":")
+    return getattr(import_module(module), member).named(journal, url)

@@ -1,0 +1,128 @@
+"""The seam to an engine: what carries "look at this run" from the process that made a run due to one that moves it.
+
+An engine carries ids and nothing else. It may lose a wake, double it, deliver it late or in another order, or say that
+it was delivered when it was not: the journal alone says which runs are due, a claim alone lets a process move one, and
+a reconciler finds what an engine forgot. So an engine that is wrong costs time, and never a promise.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from contextlib import AbstractAsyncContextManager
+from typing import Literal, Protocol, runtime_checkable
+
+import msgspec
+
+
+class Wake(msgspec.Struct, frozen=True):
+    """Asks that a run be looked at.
+
+    Two of the same cause are the same wake: one of them is enough.
+
+    >>> Wake("default", "run", "7").key
+    'default:run:7'
+    """
+
+    tenant: str
+    run: str
+    cause: str
+
+    @property
+    def key(self) -> str:
+        """Return the id under which an engine keeps it."""
+        return f"{self.tenant}:{self.run}:{self.cause}"
+
+
+class WakeOutcome(msgspec.Struct, frozen=True):
+    """Says what came of a wake.
+
+    The run was `moved` until it was over or only people could move it; another process `held` it; this process is not
+    one that can execute it (`elsewhere`); there is no such run, or it was erased (`gone`); or the process is shutting
+    down (`leaving`). With `over`, no other wake of it will come to anything again, unless a person resumes it.
+
+    >>> WakeOutcome("held").over
+    False
+    """
+
+    outcome: Literal["moved", "held", "elsewhere", "gone", "leaving"]
+    over: bool = False
+
+
+class EngineHealth(msgspec.Struct, frozen=True):
+    """Says how an engine is: how many wakes it holds, and for how many seconds the oldest; None where it cannot say.
+
+    >>> EngineHealth().error
+    """
+
+    backlog: int | None = None
+    oldest_seconds: float | None = None
+    error: str | None = None
+
+
+class EnginePlace(msgspec.Struct, frozen=True):
+    """Says where an engine has the last wake of a run: the id there, its state in the engine's words, a link to it.
+
+    >>> EnginePlace("default:run:7", "ENQUEUED").link
+    ''
+    """
+
+    id: str
+    state: str
+    link: str = ""
+
+
+class Moves(Protocol):
+    """Moves runs in this process; what an engine hands its wakes to, in the event loop in which it works."""
+
+    #: How many runs are moved at once.
+    slots: int
+
+    async def move(self, wake: Wake) -> WakeOutcome:
+        """Move a run until it is over or only people can move it, if it is there to be moved."""
+        ...
+
+
+@runtime_checkable
+class Engine(Protocol):
+    """Carries wakes from the processes that make runs due to those that move them.
+
+    An error of any method is logged by its caller, and the work goes on without the engine.
+    """
+
+    def open(self) -> AbstractAsyncContextManager[None]:
+        """Connect, and disconnect at the end; `wake` works between the two.
+
+        A setting that cannot work is a `UserError` with the remedy; anything else is tried again.
+        """
+        ...
+
+    async def work(self, moves: Moves) -> None:
+        """Hand wakes to a mover, several at once, until `stop` is called and what was handed over has ended."""
+        ...
+
+    def stop(self) -> None:
+        """Hand over nothing more."""
+        ...
+
+    async def wake(self, wakes: Sequence[Wake]) -> None:
+        """Carry wakes to a process that works.
+
+        One that was carried before need not be carried again.
+        """
+        ...
+
+    async def forget(self, tenant: str, run: str) -> None:
+        """Delete all that it keeps of a run that was erased."""
+        ...
+
+    async def tidy(self, before: int) -> int:
+        """Delete what is done, or given up, since before a time in milliseconds since 1970; return how much."""
+        ...
+
+    async def health(self) -> EngineHealth:
+        """Return how it is."""
+        ...
+
+    async def place(self, tenant: str, run: str) -> EnginePlace | None:
+        """Return where the last wake of a run is; None where nothing of it is kept."""
+        ...
