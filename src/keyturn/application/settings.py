@@ -207,6 +207,16 @@ class AppSettings(Constructed):
         self.run_config.policy = policy
 
     @property
+    def engine_deaf(self) -> int:
+        """Return how many runs this process moved itself, since its engine did not hand them over in time."""
+        return self._line.deaf
+
+    @property
+    def engine_error(self) -> Exception | None:
+        """Return why its engine cannot be used now; runs are moved later meanwhile, and decisions go on."""
+        return self._line.error
+
+    @property
     def lease_ms(self) -> int:
         """Return for how long a worker holds a run at a time, in milliseconds."""
         return int(self.lease * 1_000)

@@ -41,7 +41,9 @@ async def health_checks(app: App, port: int | None, host: str = "127.0.0.1") -> 
 
 
 def _answer(app: App, error: str | None, oldest: float | None) -> bytes:
-    told = {"ok": error is None, "busy": app.busy, "oldest_due_seconds": oldest, "error": error}
+    told: dict[str, object] = {"ok": error is None, "busy": app.busy, "oldest_due_seconds": oldest, "error": error}
+    if app.engine is not None:
+        told |= {"engine_deaf": app.engine_deaf, "engine_well": app.engine_error is None}
     body = json.dumps(told).encode()
     status = "200 OK" if error is None else "503 Service Unavailable"
     head = f"HTTP/1.1 {status}\r\ncontent-type: application/json\r\ncontent-length: {len(body)}\r\nconnection: close"

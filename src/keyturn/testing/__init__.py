@@ -18,6 +18,7 @@ _HOMES = {
     "Answer": "testing.crash",
     "ChannelSuite": "testing.suites.channels",
     "BackendSuite": "testing.suites.backends",
+    "EngineSuite": "testing.suites.engines",
     "InvalidModelStep": "models.scripted.script",
     "JournalSuite": "testing.suites.journals",
     "ModelCall": "models.scripted.model",

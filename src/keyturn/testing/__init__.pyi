@@ -25,6 +25,7 @@ from .decisions import drive as drive
 from .decisions import reject_all as reject_all
 from .suites.backends import BackendSuite as BackendSuite
 from .suites.channels import ChannelSuite as ChannelSuite
+from .suites.engines import EngineSuite as EngineSuite
 from .suites.journals import JournalSuite as JournalSuite
 from .suites.models import ModelSuite as ModelSuite
 from .suites.outboxes import OutboxSuite as OutboxSuite

@@ -49,6 +49,11 @@ class Metrics:
             "keyturn_oldest_due_seconds", "For how long a run has been due that no worker moves.",
             registry=self.registry,
         )  # fmt: skip
+        self.deaf = Counter(
+            "keyturn_engine_deaf", "Runs that this process moved itself, since its engine did not hand them over.",
+            registry=self.registry,
+        )  # fmt: skip
+        self.deaf_before = 0
         self.aside = Gauge(
             "keyturn_runs_set_aside", "Runs that ended each worker that took them up; a person resumes them.",
             registry=self.registry,
@@ -109,6 +114,8 @@ async def get_metrics(here: ApiContext) -> Any:
     metrics.busy.set(here.app.busy)
     metrics.well.set(here.app.trouble is None)
     metrics.oldest_due.set(await oldest_due_seconds(here.app.journal))
+    metrics.deaf.inc(here.app.engine_deaf - metrics.deaf_before)
+    metrics.deaf_before = here.app.engine_deaf
     metrics.aside.set(len(await here.app.journal.runs(Query(state="set_aside", limit=1_000))))
     counts = dict[str, int]()
     for each in await here.app.journal.tallies(Period()):

@@ -1,0 +1,164 @@
+"""What is due is woken, woken again and moved in time by the journal alone; and what commits name as due."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Sequence
+from typing import Any
+
+import pytest
+
+from keyturn import Agent, App, MemoryJournal, UserError, function_tool
+from keyturn.engine.driving.lease import TTL_MS
+from keyturn.engine.engine_line import EngineLine
+from keyturn.engine.mover import Mover
+from keyturn.engine.reconciler import Reconciler
+from keyturn.fleet import Wake
+from keyturn.journal import open_journal
+from keyturn.testing import ScriptedModel
+from tests.playing import Clock, call, model
+from tests.table import each
+from tests.waiting import until, until_status
+
+from .own_engine import DeafEngine
+
+
+class _Noting(DeafEngine):
+    """Writes down what it was asked to carry, and carries nothing."""
+
+    def __init__(self, store: Any) -> None:
+        super().__init__(store)
+        self.asked: list[str] = []
+
+    async def wake(self, wakes: Sequence[Wake]) -> None:
+        self.asked += [each.run for each in wakes]
+
+
+class _Fleet:
+    """A reconciler whose looks a test makes, on a journal whose time stands still."""
+
+    def __init__(self, slots: int = 100) -> None:
+        self.clock = Clock()
+        self.journal = MemoryJournal(self.clock)
+        self.engine = _Noting(self.journal)
+        self.line = EngineLine(self.journal, self.engine)
+        self.app = App([Agent("desk", model=ScriptedModel(lambda _items: "done"))], self.journal, worker=False)
+        self.mover = Mover(
+            self.journal, self.app._taken, name="worker", slots=slots, lease_ms=TTL_MS, agents=lambda: ["desk"]
+        )
+        self.reconciler = Reconciler(self.journal, self.mover, self.line)
+
+    async def look_after(self, ms: int) -> tuple[list[str], int]:
+        """Let time pass and look; return which runs were woken, and how many moved."""
+        self.clock.pass_ms(ms)
+        self.engine.asked.clear()
+        await self.reconciler.look(self.mover.filter())
+        return list(self.engine.asked), self.line.deaf
+
+
+async def test_a_run_is_woken_at_2_s_and_at_4_s_and_moved_at_10_s() -> None:
+    fleet = _Fleet()
+    run = (await fleet.app.start("desk", "go")).id
+    fleet.line.begin()
+    await fleet.line.opened()
+    seen = [await fleet.look_after(ms) for ms in (1_900, 100, 1_000, 1_000, 5_900, 100)]
+    assert seen == [([], 0), ([run], 0), ([], 0), ([run], 0), ([], 0), ([], 1)]
+    await asyncio.gather(*fleet.mover.tasks)
+    assert (await fleet.app.get(run)).status == "finished"
+    await fleet.line.end()
+
+
+async def test_a_worker_without_room_moves_nothing_and_calls_no_engine_deaf() -> None:
+    fleet = _Fleet(slots=1)
+    runs = [(await fleet.app.start("desk", "go")).id for _ in range(3)]
+    assert await fleet.look_after(20_000) == ([], 1)
+    await asyncio.gather(*fleet.mover.tasks)
+    for moved in (2, 3, 3):
+        assert await fleet.look_after(20_000) == ([], moved)
+        await asyncio.gather(*fleet.mover.tasks)
+    assert {(await fleet.app.get(run)).status for run in runs} == {"finished"}
+
+
+async def test_runs_of_other_apps_are_left_to_them() -> None:
+    fleet = _Fleet()
+    await App([Agent("other", model=model("done"))], fleet.journal, worker=False).start("other", "go")
+    fleet.line.begin()
+    await fleet.line.opened()
+    assert await fleet.look_after(60_000) == ([], 0)
+    await fleet.line.end()
+
+
+async def test_two_workers_do_not_look_at_the_same_time() -> None:
+    fleet = _Fleet()
+    await fleet.app.start("desk", "go")
+    held = await fleet.journal.claim("@reconcile", "another worker", TTL_MS)
+    assert await fleet.look_after(20_000) == ([], 0)
+    await fleet.journal.release(held)
+    assert await fleet.look_after(0) == ([], 1)
+    await asyncio.gather(*fleet.mover.tasks)
+
+
+async def test_an_engine_that_fails_fails_no_start(caplog: pytest.LogCaptureFixture) -> None:
+    """Its error is logged once, not once a wake."""
+
+    class Failing(DeafEngine):
+        async def wake(self, wakes: Sequence[Wake]) -> None:
+            raise ConnectionError("the engine is away")
+
+    journal = MemoryJournal()
+    app = App([Agent("desk", model=model("a", "b"))], journal, worker=False, engine=Failing(journal))
+    async with app:
+        for _ in range(2):
+            assert (await app.start("desk", "go")).id
+        await until(lambda: "does not answer" in caplog.text)
+    assert caplog.text.count("does not answer") == 1
+
+
+@pytest.mark.parametrize("kind", ["memory", "sqlite", "postgresql"])
+async def test_a_commit_names_the_runs_that_it_makes_due(
+    kind: str, request: pytest.FixtureRequest, tmp_path: Any
+) -> None:
+    """A start, a decision and a message do; a pause does not, whatever deadline it has, nor a line of its holder."""
+    given = {"memory": lambda: "memory://", "sqlite": lambda: f"sqlite:///{tmp_path}/runs.db"}
+    url = given.get(kind, lambda: request.getfixturevalue("database"))()
+    journal: Any = open_journal(url)
+
+    @function_tool(needs_approval=True)
+    def pay() -> str:
+        return "paid"
+
+    app = App([Agent("desk", model=model([call("pay", "c1")], "done"), tools=[pay])], journal, worker=False)
+    followed, other = journal.follow_due(), journal.of("another").follow_due()
+    run = (await app.start("desk", "go")).id
+    first = [each.run for each in await followed.next()]
+    assert set(first) == {run}
+    async with App(list(app.agents.values()), journal) as works:
+        await until_status(works, run, "waiting")
+    followed.rest()
+    [row] = await app.inbox.list()
+    await app.inbox.approve(row, by="ann")
+    assert {each.run for each in await followed.next()} == {run}
+    claim = await journal.claim("of its own", "me", TTL_MS)
+    await journal.append("of its own", 0, [b"a line"], claim)
+    await journal.release(claim, await journal.now() + 60_000)
+    assert (followed.rest(), other.rest()) == ([], [])
+    followed.close()
+    if kind != "memory":
+        await journal.close()
+
+
+@each("engine, why", [("celery", "no engine is named 'celery'"), (7, "the name of one"), ("journal", None)])
+def test_an_engine_is_named_or_given(engine: Any, why: str | None) -> None:
+    if why is None:
+        assert App([], "memory://", engine=engine).engine is None
+        return
+    with pytest.raises(UserError, match=why):
+        App([], "memory://", engine=engine)
+
+
+async def test_the_engine_of_an_open_app_is_not_changed() -> None:
+    journal = MemoryJournal()
+    async with App([], journal, engine=DeafEngine(journal)) as app:
+        with pytest.raises(UserError, match="stop the app first"):
+            app.engine = None
+    app.engine = None
