@@ -13,7 +13,10 @@ from typing import Literal, Protocol, runtime_checkable
 
 import msgspec
 
+from ..core.immutable import immutable
 
+
+@immutable
 class Wake(msgspec.Struct, frozen=True):
     """Asks that a run be looked at.
 
@@ -33,6 +36,7 @@ class Wake(msgspec.Struct, frozen=True):
         return f"{self.tenant}:{self.run}:{self.cause}"
 
 
+@immutable
 class WakeOutcome(msgspec.Struct, frozen=True):
     """Says what came of a wake.
 
@@ -48,6 +52,7 @@ class WakeOutcome(msgspec.Struct, frozen=True):
     over: bool = False
 
 
+@immutable
 class EngineHealth(msgspec.Struct, frozen=True):
     """Says how an engine is: how many wakes it holds, and for how many seconds the oldest; None where it cannot say.
 
@@ -59,6 +64,7 @@ class EngineHealth(msgspec.Struct, frozen=True):
     error: str | None = None
 
 
+@immutable
 class EnginePlace(msgspec.Struct, frozen=True):
     """Says where an engine has the last wake of a run: the id there, its state in the engine's words, a link to it.
 
