@@ -53,6 +53,7 @@ from keyturn.core.nested_agent import NestedAgent
 from keyturn.core.settable import Settable, settable_names
 from keyturn.testing import ModelCall, ScriptedModel, approve_all, function_call
 from keyturn.tools.base import Tool, tool_digest
+from tests.fleet.own_engine import DeafEngine
 from tests.playing import Run
 from tests.public_objects import CONFIG, MAKERS, POLICY, echo, screen, server, withheld
 from tests.table import each
@@ -240,6 +241,7 @@ VALUES: dict[str, Any] = {
     "connect_timeout_seconds": 9.0, "context_deserializer": echo, "context_serializer": echo, "context_type": None,
     "conversation_id": "c", "custom_output_extractor": echo, "deps_type": None, "description": "other", "drills": None,
     "editable": False, "editor": WorkspaceEditor("."), "elicitation_callback": echo, "embedded": False,
+    "engine": DeafEngine(keyturn.MemoryJournal()),
     "environment": {"type": "local"}, "executor": lambda request: "ok", "external_web_access": True,
     "failure_error_function": echo, "filters": None, "format": {"type": "text"}, "grace": 1.0, "group_id": "g",
     "guardrail_function": withheld.guardrail_function, "handle_deferred": None, "handoff_description": "other",
