@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import argparse
 import sys
 from importlib import import_module
 from pathlib import Path
 
 from ..application.app import App
 from ..core.errors import UserError
+from ..fleet import engine_named
 
 
 def external(journal: str) -> App:
@@ -36,3 +38,23 @@ def found(where: str) -> App:
     if not isinstance(app, App):
         raise UserError(f"{where!r} is a {type(app).__name__}; name a keyturn.App")
     return app
+
+
+def describe_engine(parser: argparse.ArgumentParser) -> None:
+    """Add the arguments by which an engine is chosen."""
+    parser.add_argument(
+        "--engine",
+        metavar="NAME",
+        help="what hands runs to workers: journal, dbos (default: the app's, KEYTURN_ENGINE)",
+    )
+    parser.add_argument(
+        "--engine-url", metavar="URL", help="the engine's own database (default: the journal's; KEYTURN_ENGINE_URL)"
+    )
+
+
+def use_engine(app: App, arguments: argparse.Namespace) -> None:
+    """Give an app the engine that a command names, or raise `UserError`."""
+    if arguments.engine is not None:
+        app.engine = engine_named(arguments.engine, getattr(app.journal, "url", ""), arguments.engine_url or "")
+    elif arguments.engine_url is not None:
+        raise UserError("--engine-url requires --engine")

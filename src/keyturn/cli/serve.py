@@ -15,7 +15,7 @@ from pathlib import Path
 from ..application.app import App
 from ..core.errors import KeyturnError, StorageError, UnsafeStore, UserError
 from ..render.escape import escape
-from .loading import external, found
+from .loading import describe_engine, external, found, use_engine
 from .logs import describe_logs, set_up_logs
 from .printing import print_labelled
 from .with_journal import journal_of
@@ -53,6 +53,7 @@ def describe(parser: argparse.ArgumentParser) -> None:
         "--person", metavar="ID", help="the first administrator, if there is none (default: your login)"
     )
     parser.add_argument("--no-worker", action="store_true", help="do not execute runs in this process")
+    describe_engine(parser)
     parser.add_argument("--strict", action="store_true", help="refuse a journal that may not be safe at its location")
     describe_logs(parser)
 
@@ -71,6 +72,7 @@ def run(arguments: argparse.Namespace) -> int:
             if arguments.app and arguments.journal:
                 raise UserError("an app has a journal of its own: omit --journal")
             app = found(arguments.app) if arguments.app else external(journal_of(arguments.journal, new=True))
+            use_engine(app, arguments)
             address = ListeningAddress(
                 host=arguments.host,
                 port=arguments.port,

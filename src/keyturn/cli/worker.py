@@ -14,7 +14,7 @@ import warnings
 from ..application.app import App
 from ..core.errors import UnsafeStore, UserError
 from .health import health_checks
-from .loading import found
+from .loading import describe_engine, found, use_engine
 from .logs import describe_logs, set_up_logs
 from .printing import print_labelled
 
@@ -24,6 +24,7 @@ def describe(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("app", help="the app, as module:name")
     parser.add_argument("--slots", type=int, metavar="N", help="how many runs to execute at once (default: the app's)")
     parser.add_argument("--lease", type=float, metavar="SECONDS", help="how long a run is held without a renewal (60)")
+    describe_engine(parser)
     parser.add_argument("--health", type=int, metavar="PORT", help="answer health checks over HTTP on 127.0.0.1")
     describe_logs(parser)
     parser.add_argument("--strict", action="store_true", help="refuse a journal that may not be safe at its location")
@@ -36,6 +37,7 @@ def run(arguments: argparse.Namespace) -> int:
             warnings.simplefilter("error", UnsafeStore)
         try:
             app = found(arguments.app)
+            use_engine(app, arguments)
         except (UserError, UnsafeStore) as error:
             print_labelled("keyturn worker", str(error))
             return 2
@@ -50,6 +52,9 @@ def run(arguments: argparse.Namespace) -> int:
     set_up_logs(arguments)
     try:
         asyncio.run(_work(app, arguments))
+    except UserError as error:
+        print_labelled("keyturn worker", str(error))
+        return 2
     except OSError as error:
         print_labelled("keyturn worker", f"health checks cannot be answered on port {arguments.health}: {error}")
         return 2

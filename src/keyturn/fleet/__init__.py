@@ -15,6 +15,7 @@ from ..support.lazy import lazy_names
 from .base import Engine
 
 _HOMES = {
+    "DBOSEngine": "dbos",
     "Engine": "base",
     "EngineHealth": "base",
     "Wake": "base",
@@ -24,7 +25,9 @@ _HOMES = {
 }
 
 #: Name: "module:class". The class has a class method `named(journal, url)`: the journal's URL, and the engine's own.
-ENGINES: dict[str, str] = {}
+ENGINES: dict[str, str] = {
+    "dbos": "keyturn.fleet.dbos:DBOSEngine",
+}
 
 __all__ = [*_HOMES]  # pyright: ignore[reportUnsupportedDunderAll]  # each is imported when it is first used
 
@@ -42,7 +45,7 @@ def engine_named(name: str, journal: str, url: str = "") -> Engine | None:
     >>> engine_named("celery", "postgresql://db/keyturn")
     Traceback (most recent call last):
     ...
-    keyturn.core.errors.UserError: no engine is named 'celery'; the known ones are journal
+    keyturn.core.errors.UserError: no engine is named 'celery'; the known ones are journal, dbos
     """
     if name == JOURNAL:
         return None

@@ -82,6 +82,8 @@ class Moves(Protocol):
 
     #: How many runs are moved at once.
     slots: int
+    #: Whose runs.
+    tenant: str
 
     async def move(self, wake: Wake) -> WakeOutcome:
         """Move a run until it is over or only people can move it, if it is there to be moved."""

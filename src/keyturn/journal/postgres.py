@@ -17,12 +17,13 @@ from importlib.util import find_spec
 from typing import Any, Self
 
 from ..core.errors import StorageError, StorageFull, UserError
+from ..support.pooled_urls import pooled_url
 from . import statements as say
 from .base import ClaimFilter
 from .commit_effects import merged, waking
 from .generation import Origin, is_unsettled_template, read_meta
 from .optional import DueClaims
-from .postgres_listener import CHANNEL, PRESENT, PostgresListener, connected, pooled_url
+from .postgres_listener import CHANNEL, PRESENT, PostgresListener, connected
 from .postgres_schema import check_encoding, is_current, migrate, settle_once
 from .sealing import check_name
 from .session_sql import give_places

@@ -28,18 +28,6 @@ def connected(url: str, **options: Any) -> Any:
     return psycopg.connect(url, autocommit=True, client_encoding="utf8", **bounds, **options)
 
 
-def pooled_url(url: str) -> tuple[str, bool]:
-    """Take `pooled=1` off a URL; return whether it was there.
-
-    >>> pooled_url("postgresql://db/keyturn?sslmode=require&pooled=1")
-    ('postgresql://db/keyturn?sslmode=require', True)
-    """
-    base, mark, query = url.partition("?")
-    given = query.split("&") if mark else []
-    left = [each for each in given if each not in ("pooled=1", "pooled=0")]
-    return base + ("?" + "&".join(left) if left else ""), "pooled=1" in given
-
-
 class PostgresListener:
     """Listens for the commits of other processes (LISTEN/NOTIFY), begun when somebody first waits.
 

@@ -1,0 +1,140 @@
+"""The suite of engines over DBOS, what it keeps in its tables, and how it is refused."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable
+from typing import Annotated, Any
+
+import psycopg
+import pytest
+
+from keyturn import Agent, App, UserError, function_tool
+from keyturn.cli.main import main
+from keyturn.fleet import DBOSEngine, Engine, Wake
+from keyturn.fleet.dbos import SCHEMA
+from keyturn.journal.base import Store
+from keyturn.journal.postgres import PostgresJournal
+from keyturn.support.lazy import is_installed
+from keyturn.testing import EngineSuite, ScriptedModel, function_call
+from keyturn.tools.functions.schema import Secret
+from tests.table import each
+from tests.waiting import until, until_status
+
+installed = pytest.mark.skipif(not is_installed("dbos"), reason="dbos is not installed: pip install 'keyturn[dbos]'")
+
+
+@installed
+@pytest.mark.trial
+class TestDBOSEngine(EngineSuite):
+    @pytest.fixture(autouse=True)
+    def _database(self, new_database: Callable[[], str]) -> None:
+        self.new_database = new_database
+
+    async def make_store(self) -> Store:
+        self.url = self.new_database()
+        return PostgresJournal(self.url)
+
+    def make_engine(self, store: Store) -> Engine | None:
+        return DBOSEngine(self.url)
+
+
+def _bytes_of(url: str) -> str:
+    """Return every value of every table of DBOS, as text."""
+    with psycopg.connect(url) as db:
+        names = db.execute("SELECT tablename FROM pg_tables WHERE schemaname = %s", [SCHEMA]).fetchall()
+        assert len(names) > 5
+        return "\n".join(
+            str(row)
+            for (name,) in names
+            for row in db.execute(f'SELECT t::text FROM {SCHEMA}."{name}" AS t').fetchall()
+        )
+
+
+@installed
+async def test_a_run_is_moved_by_wakes_that_hold_ids_alone(database: str) -> None:
+    """No argument, secret, message, answer or name of a person is in a table of the engine; what is done is deleted."""
+
+    @function_tool(needs_approval=True)
+    def pay(to: str, password: Annotated[str, Secret]) -> str:
+        return f"receipt-for-{to}"
+
+    asked = function_call("pay", {"to": "argument-grace", "password": "secret-hopper"})
+    agent = Agent("desk", model=ScriptedModel([[asked], "answer-of-the-model"]), tools=[pay])
+    journal = PostgresJournal(database)
+    async with App([agent], journal, engine="dbos") as app:
+        run = await app.start("desk", "message-of-a-user", requester="person-ann")
+        await until_status(app, run.id, "waiting")
+        [row] = await app.inbox.list()
+        await app.inbox.approve(row, by="person-bob", note="word-of-bob")
+        await until_status(app, run.id, "finished")
+        engine: Any = app.engine
+        await until(lambda: _is_done(engine, run.id))
+        kept = _bytes_of(database)
+        assert run.id in kept
+        for word in (
+            "argument",
+            "grace",
+            "secret",
+            "hopper",
+            "message",
+            "person",
+            "ann",
+            "bob",
+            "receipt",
+            "answer",
+            "pay",
+        ):
+            assert word not in kept, word
+        assert (await engine.health()).backlog == 0
+        await engine.wake([Wake("default", run.id, "1"), Wake("default", run.id, "1")])
+        assert await engine.tidy(int(time.time() * 1_000) + 60_000) >= 2
+        await until(lambda: _is_gone(engine, run.id))
+        assert app.engine_deaf == 0
+    await journal.close()
+
+
+async def _is_done(engine: DBOSEngine, run: str) -> bool:
+    place = await engine.place("default", run)
+    return place is not None and place.state == "SUCCESS"
+
+
+async def _is_gone(engine: DBOSEngine, run: str) -> bool:
+    await engine.forget("default", run)
+    return await engine.place("default", run) is None
+
+
+@each(
+    "journal, engine, why",
+    [
+        ("sqlite:///runs.db", "dbos", "use a journal such as postgresql://"),
+        ("memory://", "dbos", "use a journal such as postgresql://"),
+    ],
+)
+def test_an_engine_of_a_fleet_is_refused_on_a_journal_of_one_machine(
+    journal: str, engine: str, why: str, tmp_path: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    with pytest.raises(UserError, match=why):
+        App([], journal, engine=engine)
+    monkeypatch.setenv("KEYTURN_ENGINE", engine)
+    with pytest.raises(UserError, match=why):
+        App([], journal)
+
+
+@each("options", [["--engine", "dbos"], ["--engine", "celery"], ["--engine-url", "postgresql://db/engine"]])
+def test_a_command_says_which_engine_it_cannot_use(
+    options: list[str], tmp_path: Any, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.syspath_prepend(str(tmp_path))
+    (tmp_path / "of_one_machine.py").write_text("from keyturn import App\napp = App([], 'sqlite:///runs.db')\n")
+    for command in ("worker", "serve"):
+        assert main([command, "of_one_machine:app", *options]) == 2
+        said = capsys.readouterr().err
+        assert any(words in said for words in ("postgresql://", "no engine is named", "requires --engine"))
+
+
+def test_an_engine_of_its_own_url_is_in_postgresql() -> None:
+    with pytest.raises(UserError, match="postgresql://"):
+        DBOSEngine("sqlite:///queue.db")
