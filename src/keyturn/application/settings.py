@@ -216,6 +216,10 @@ class AppSettings(Constructed):
         """Return why its engine cannot be used now; runs are moved later meanwhile, and decisions go on."""
         return self._line.error
 
+    async def engine_backlog(self) -> int:
+        """Return how many wakes its engine holds; 0 where there is none, or it does not say."""
+        return await self._line.backlog()
+
     @property
     def lease_ms(self) -> int:
         """Return for how long a worker holds a run at a time, in milliseconds."""

@@ -24,7 +24,7 @@ log = logging.getLogger("keyturn.engine")
 _AGAIN = 1.0  # how long an engine that failed is left alone, in seconds
 _OPENING = 10.0  # for how long a worker waits for its engine, before it works without
 _WAKING = 10.0  # for how long wakes are offered to an engine that does not answer
-_LAST = 2.0  # and the last ones, as the process ends
+_LAST = 2.0  # and the last ones, as the process ends; and for how long it is asked how it is
 
 
 class EngineLine:
@@ -107,6 +107,17 @@ class EngineLine:
         """Let the engine delete what is done."""
         if self.engine is not None and self._open.is_set():
             await self._tried(self.engine.tidy(before), _WAKING)
+
+    async def backlog(self) -> int:
+        """Return how many wakes the engine holds; 0 where it does not say, or not soon."""
+        if self.engine is None or not self._open.is_set():
+            return 0
+        try:
+            async with asyncio.timeout(_LAST):
+                return (await self.engine.health()).backlog or 0
+        except Exception as error:  # a number is no reason to fail
+            self._failed("does not answer", error)
+            return 0
 
     async def _keep(self, engine: Engine) -> None:
         while True:

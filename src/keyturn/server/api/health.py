@@ -54,6 +54,7 @@ class Metrics:
             registry=self.registry,
         )  # fmt: skip
         self.deaf_before = 0
+        self.backlog = Gauge("keyturn_engine_backlog", "Wakes that the engine holds.", registry=self.registry)
         self.aside = Gauge(
             "keyturn_runs_set_aside", "Runs that ended each worker that took them up; a person resumes them.",
             registry=self.registry,
@@ -116,6 +117,7 @@ async def get_metrics(here: ApiContext) -> Any:
     metrics.oldest_due.set(await oldest_due_seconds(here.app.journal))
     metrics.deaf.inc(here.app.engine_deaf - metrics.deaf_before)
     metrics.deaf_before = here.app.engine_deaf
+    metrics.backlog.set(await here.app.engine_backlog())
     metrics.aside.set(len(await here.app.journal.runs(Query(state="set_aside", limit=1_000))))
     counts = dict[str, int]()
     for each in await here.app.journal.tallies(Period()):
