@@ -20,7 +20,7 @@ from ...agents.agent import Agent
 from ...application.app import App
 from ...audit.checker import check
 from ...core.approval import Approval
-from ...engine import reconciler
+from ...engine import engine_line, reconciler
 from ...fleet.base import Engine, Wake
 from ...journal.base import Store
 from ...journal.memory import MemoryJournal
@@ -96,10 +96,10 @@ class EngineSuite:
         monkeypatch.setattr(reconciler, "MOVED", 3 * _SOON if self.mute else _NEVER)
 
     @asynccontextmanager
-    async def fleet(self, *agents: Agent[Any], knows: bool = True) -> AsyncGenerator[tuple[App, App]]:
-        """Open an app that starts and decides, and one that moves runs; without `knows` the first has no engine."""
+    async def fleet(self, *agents: Agent[Any]) -> AsyncGenerator[tuple[App, App]]:
+        """Open an app that starts runs and is where people decide, and one that moves them."""
         store = await self.make_store()
-        starts = App(agents, store, worker=False, engine=self.make_engine(store) if knows else None)
+        starts = App(agents, store, worker=False, engine=self.make_engine(store))
         works = App(agents, store, engine=self.make_engine(store))
         async with starts, works:
             yield starts, works
@@ -144,10 +144,11 @@ class EngineSuite:
             state = await starts.state(run.id)
             assert "and hurry" in str(state.live.log.steps)
 
-    async def test_a_run_whose_starter_knows_no_engine_is_woken(self) -> None:
-        """The command line and older programs wake nobody: the reconciler finds what they made due."""
+    async def test_a_wake_that_got_lost_is_made_good(self, monkeypatch: pytest.MonkeyPatch) -> None:
+        """A process that died after its commit, or knows no engine, wakes nobody: the reconciler finds what is due."""
+        monkeypatch.setattr(engine_line.EngineLine, "_told", _lost)
         shop = Shop()
-        async with self.fleet(shop.agent(), knows=False) as (starts, _):
+        async with self.fleet(shop.agent()) as (starts, _):
             run = await starts.start("desk", "go")
             await _until_asked(starts, run.id)
             await _approve(starts, run.id)
@@ -243,6 +244,10 @@ class EngineSuite:
             runs = await asyncio.gather(*(starts.start("plain", str(number)) for number in range(40)))
             for run in runs:
                 await _until(starts, run.id, "finished")
+
+
+async def _lost(*_told: object) -> None:
+    """Hand over nothing of what commits made due."""
 
 
 async def _kept(store: Store) -> None:
