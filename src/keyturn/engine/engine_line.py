@@ -51,6 +51,7 @@ class EngineLine:
     def begin(self) -> None:
         """Open the engine, and hand it from now on what is made due here."""
         if self.engine is not None and self._keeping is None:
+            self._refused.clear()
             self._follower = self._store.follow_due() if isinstance(self._store, NamesDue) else None
             self._keeping = asyncio.ensure_future(self._keep(self.engine))
 
