@@ -61,6 +61,7 @@ async def test_a_run_is_woken_at_2_s_and_at_4_s_and_moved_at_10_s() -> None:
     run = (await fleet.app.start("desk", "go")).id
     fleet.line.begin()
     await fleet.line.opened()
+    assert await fleet.look_after(0) == ([], 0)
     seen = [await fleet.look_after(ms) for ms in (1_900, 100, 1_000, 1_000, 5_900, 100)]
     assert seen == [([], 0), ([run], 0), ([], 0), ([run], 0), ([], 0), ([], 1)]
     await asyncio.gather(*fleet.mover.tasks)
@@ -71,12 +72,25 @@ async def test_a_run_is_woken_at_2_s_and_at_4_s_and_moved_at_10_s() -> None:
 async def test_a_worker_without_room_moves_nothing_and_calls_no_engine_deaf() -> None:
     fleet = _Fleet(slots=1)
     runs = [(await fleet.app.start("desk", "go")).id for _ in range(3)]
+    assert await fleet.look_after(0) == ([], 0)
     assert await fleet.look_after(20_000) == ([], 1)
     await asyncio.gather(*fleet.mover.tasks)
     for moved in (2, 3, 3):
         assert await fleet.look_after(20_000) == ([], moved)
         await asyncio.gather(*fleet.mover.tasks)
     assert {(await fleet.app.get(run)).status for run in runs} == {"finished"}
+
+
+async def test_what_was_due_before_a_worker_began_is_first_woken() -> None:
+    """A fleet that was down has a backlog, which calls no engine deaf: that has ten seconds from then on."""
+    fleet = _Fleet()
+    run = (await fleet.app.start("desk", "go")).id
+    fleet.clock.pass_ms(3_600_000)
+    fleet.line.begin()
+    await fleet.line.opened()
+    assert [await fleet.look_after(ms) for ms in (0, 2_000, 8_000)] == [([], 0), ([run], 0), ([run], 1)]
+    await asyncio.gather(*fleet.mover.tasks)
+    await fleet.line.end()
 
 
 async def test_runs_of_other_apps_are_left_to_them() -> None:
@@ -91,6 +105,7 @@ async def test_runs_of_other_apps_are_left_to_them() -> None:
 async def test_two_workers_do_not_look_at_the_same_time() -> None:
     fleet = _Fleet()
     await fleet.app.start("desk", "go")
+    assert await fleet.look_after(0) == ([], 0)
     held = await fleet.journal.claim("@reconcile", "another worker", TTL_MS)
     assert await fleet.look_after(20_000) == ([], 0)
     await fleet.journal.release(held)

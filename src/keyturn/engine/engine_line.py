@@ -21,8 +21,9 @@ from .mover import Mover
 
 log = logging.getLogger("keyturn.engine")
 
-_AGAIN = 1.0  # how long an engine that failed is left alone, in seconds
-_OPENING = 10.0  # for how long a worker waits for its engine, before it works without
+_AGAIN = 1.0  # how long an engine that failed is left alone, in seconds; longer each time that it fails again
+_AT_MOST = 30.0
+_OPENING = 2.0  # for how long a worker waits for its engine, before it works without
 _WAKING = 10.0  # for how long wakes are offered to an engine that does not answer
 _LAST = 2.0  # and the last ones, as the process ends; and for how long it is asked how it is
 
@@ -121,10 +122,11 @@ class EngineLine:
             return 0
 
     async def _keep(self, engine: Engine) -> None:
+        pause = _AGAIN
         while True:
             try:
                 async with engine.open():
-                    self.error = None
+                    pause, self.error = _AGAIN, None
                     self._open.set()
                     await self._forward(engine)
             except UserError as error:
@@ -136,7 +138,8 @@ class EngineLine:
                 self._failed("cannot be opened", error)
             finally:
                 self._open.clear()
-            await asyncio.sleep(_AGAIN)
+            await asyncio.sleep(pause)
+            pause = min(2 * pause, _AT_MOST)
 
     async def _forward(self, engine: Engine) -> None:
         """Hand over what is made due, for as long as the engine is open."""

@@ -54,6 +54,7 @@ class Reconciler:
         self._watch = DueWatch(store, mover)
         self._late = dict[str, _Late]()
         self._tidies_at = 0.0
+        self._began: int | None = None
 
     async def round(self, leaving: asyncio.Future[Any]) -> None:
         """Wait until something is due, and a moment longer; then look what is late."""
@@ -72,6 +73,7 @@ class Reconciler:
     async def look(self, only: ClaimFilter) -> None:
         """Wake once at what is due, and do for each run what its time has come for."""
         now = await self._store.now()
+        self._began = now if self._began is None else self._began
         self._note(await self._due(only, now), now)
         late = {run: each for run, each in self._late.items() if now - each.since >= WOKEN}
         tidies = asyncio.get_running_loop().time() >= self._tidies_at
@@ -101,7 +103,8 @@ class Reconciler:
         for each in due:
             before, fresh = known.get(each.run), each.at >= now
             if before is None or not (before.at == each.at or (before.fresh and fresh)):
-                before = _Late(each.at, each.at, fresh)
+                # What was due before this worker worked, its engine has not had the time to hand over.
+                before = _Late(max(each.at, self._began or 0), each.at, fresh)
             before.at = each.at
             self._late[each.run] = before
 

@@ -17,7 +17,7 @@ from datetime import UTC, datetime
 from secrets import token_hex
 from typing import Any, Self
 
-from ..core.errors import UserError
+from ..core.errors import StorageError, UserError
 from ..support.lazy import is_installed
 from ..support.pooled_urls import pooled_url
 from .base import EngineHealth, EnginePlace, Moves, Wake
@@ -28,7 +28,7 @@ SCHEMA = "keyturn_dbos"
 _WORKFLOW = "keyturn-advance"
 # What a worker understands is the journal's affair: rows of older and newer programs are taken by any.
 _VERSION = "keyturn-engine-1"
-_POLL = 0.2  # how often a worker asks for rows, in seconds
+_POLL = 0.1  # how often a worker asks for rows, in seconds
 _CONNECTIONS = 4
 _MOST = 1_000  # so many rows are looked at, or deleted, at once
 _DRAIN = 3_600  # nobody is waited for so long: the mover ends what it moves
@@ -44,6 +44,8 @@ class DBOSEngine:
     >>> DBOSEngine("postgresql://db.example/keyturn", queue="billing").queue
     'billing'
     """
+
+    __slots__ = ("_client", "_leaving", "_pooled", "_schema", "_url", "queue")
 
     def __init__(self, url: str, *, queue: str = "keyturn", schema: str = SCHEMA) -> None:
         if not url.startswith(("postgresql://", "postgres://")):
@@ -75,7 +77,11 @@ class DBOSEngine:
         from dbos import DBOS, DBOSClient, DBOSPortableJSONSerializer
         from sqlalchemy import create_engine
 
-        DBOS.migrate(self._url, schema=self._schema)
+        try:
+            DBOS.migrate(self._url, schema=self._schema)
+        except Exception as error:  # of its driver: the first line is the server's, the rest what was asked of it
+            why = str(error).partition("\n")[0]
+            raise StorageError(f"the engine dbos cannot use its database, schema {self._schema}: {why}") from error
         return DBOSClient(
             system_database_engine=create_engine(**self._engine()),
             dbos_system_schema=self._schema,
