@@ -87,6 +87,7 @@ OWNERS: dict[str, tuple[str, ...]] = {
     "sqlalchemy": ("sessions/sqlalchemy", "fleet/dbos"),
     "sqlite3": ("sessions/sqlite", "journal/sqlite"),
     "starlette": ("server/",),
+    "temporalio": ("fleet/temporal",),
     "textual": ("chat/screen", "chat/deciding", "chat/widgets/", "screens/", "inbox_screen/"),
     "typing_extensions": ("",),
     "uvicorn": ("server/", "cli/"),

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import signal
-from collections.abc import Callable
+from collections.abc import AsyncGenerator, Callable
 from pathlib import Path
 from typing import Any
 
@@ -17,6 +17,8 @@ from keyturn.journal.postgres import PostgresJournal
 from keyturn.support.lazy import is_installed
 from tests import forked
 from tests.waiting import until, until_status
+
+from .temporal_server import lacks, temporal_server
 
 pytestmark = [pytest.mark.trial, pytest.mark.timeout(180)]
 
@@ -44,30 +46,39 @@ app = App([Agent("desk", model=ScriptedModel(reply), tools=[pay])], os.environ["
 '''
 
 
-@pytest.fixture(params=["journal", "dbos"])
-def engine(request: pytest.FixtureRequest) -> str:
-    if not is_installed(request.param) and request.param != "journal":
-        pytest.skip(f"{request.param} is not installed: pip install 'keyturn[{request.param}]'")
-    return request.param
+@pytest.fixture(params=["journal", "dbos", "temporal"])
+async def engine(request: pytest.FixtureRequest, tmp_path: Path) -> AsyncGenerator[tuple[str, str]]:
+    """The name of an engine, and the URL of its server."""
+    package = {"journal": "keyturn", "dbos": "dbos", "temporal": "temporalio"}[request.param]
+    if not is_installed(package):
+        pytest.skip(f"{package} is not installed: pip install 'keyturn[{request.param}]'")
+    if request.param != "temporal":
+        yield request.param, ""
+        return
+    if missing := lacks():
+        pytest.skip(missing)
+    async with temporal_server(tmp_path) as url:
+        yield request.param, url
 
 
 class _Fleet:
     """Starts workers as processes, and is the app of those who start runs and decide."""
 
-    def __init__(self, here: Path, url: str, engine: str) -> None:
+    def __init__(self, here: Path, url: str, engine: tuple[str, str]) -> None:
         (here / "program.py").write_text(PROGRAM)
-        self.here, self._engine = here, engine
-        self.url = url
+        self.here, self.url = here, url
+        self._engine, self._server = engine
         space: dict[str, Any] = {"__file__": str(here / "program.py")}
         os.environ["FLEET_JOURNAL"] = url
         exec(PROGRAM, space)
         made: App = space["app"]
-        named = engine_named(engine, url)
+        named = engine_named(self._engine, url, self._server)
         self.app = App(list(made.agents.values()), PostgresJournal(url), worker=False, engine=named)
         self.app.lease = 3
 
     def worker(self) -> forked.Program:
         words = ["-m", "keyturn.cli.main", "worker", "program:app", "--engine", self._engine]
+        words += ["--engine-url", self._server] if self._server else []
         return forked.Program(
             words, cwd=self.here, env={**os.environ, "FLEET_JOURNAL": self.url}, stderr=forked.DEVNULL
         )
@@ -82,7 +93,7 @@ class _Fleet:
 
 
 async def test_a_worker_that_is_killed_in_a_tool_leaves_a_doubt_and_others_go_on(
-    engine: str, tmp_path: Path, new_database: Callable[[], str]
+    engine: tuple[str, str], tmp_path: Path, new_database: Callable[[], str]
 ) -> None:
     fleet = _Fleet(tmp_path, new_database(), engine)
     async with fleet.app as app:
@@ -107,7 +118,7 @@ async def test_a_worker_that_is_killed_in_a_tool_leaves_a_doubt_and_others_go_on
 
 
 async def test_a_worker_that_stood_still_past_its_lease_writes_nothing(
-    engine: str, tmp_path: Path, new_database: Callable[[], str]
+    engine: tuple[str, str], tmp_path: Path, new_database: Callable[[], str]
 ) -> None:
     """It wakes inside the tool, whose call others have long decided about: its result is refused."""
     fleet = _Fleet(tmp_path, new_database(), engine)

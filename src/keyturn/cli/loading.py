@@ -45,10 +45,12 @@ def describe_engine(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--engine",
         metavar="NAME",
-        help="what hands runs to workers: journal, dbos (default: the app's, KEYTURN_ENGINE)",
+        help="what hands runs to workers: journal, dbos, temporal (default: the app's, KEYTURN_ENGINE)",
     )
     parser.add_argument(
-        "--engine-url", metavar="URL", help="the engine's own database (default: the journal's; KEYTURN_ENGINE_URL)"
+        "--engine-url",
+        metavar="URL",
+        help="the engine's database or server (default: the journal's; KEYTURN_ENGINE_URL)",
     )
 
 

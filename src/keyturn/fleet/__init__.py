@@ -11,23 +11,28 @@ from __future__ import annotations
 from importlib import import_module
 
 from ..core.errors import UserError
-from ..support.lazy import lazy_names
+from ..support.lazy import is_installed, lazy_names
 from .base import Engine
 
 _HOMES = {
     "DBOSEngine": "dbos",
     "Engine": "base",
     "EngineHealth": "base",
+    "TemporalEngine": "temporal",
     "Wake": "base",
     "WakeOutcome": "base",
     "Moves": "base",
     "EnginePlace": "base",
 }
 
-#: Name: "module:class". The class has a class method `named(journal, url)`: the journal's URL, and the engine's own.
+#: Name, which is also the extra: "module:class". The class has a class method `named(journal, url)`: the journal's URL,
+#: and the engine's own. Its package is what it needs beside ours.
 ENGINES: dict[str, str] = {
     "dbos": "keyturn.fleet.dbos:DBOSEngine",
+    "temporal": "keyturn.fleet.temporal:TemporalEngine",
 }
+
+_PACKAGES = {"dbos": "dbos", "temporal": "temporalio"}
 
 __all__ = [*_HOMES]  # pyright: ignore[reportUnsupportedDunderAll]  # each is imported when it is first used
 
@@ -45,7 +50,7 @@ def engine_named(name: str, journal: str, url: str = "") -> Engine | None:
     >>> engine_named("celery", "postgresql://db/keyturn")
     Traceback (most recent call last):
     ...
-    keyturn.core.errors.UserError: no engine is named 'celery'; the known ones are journal, dbos
+    keyturn.core.errors.UserError: no engine is named 'celery'; the known ones are journal, dbos, temporal
     """
     if name == JOURNAL:
         return None
@@ -56,5 +61,7 @@ def engine_named(name: str, journal: str, url: str = "") -> Engine | None:
             f"--engine {name} needs a journal that processes on several machines share, and this one is not in "
             "PostgreSQL: use a journal such as postgresql://host/database, or omit the engine"
         )
+    if not is_installed(_PACKAGES[name]):
+        raise UserError(f"--engine {name} needs more packages: pip install 'keyturn[{name}]'")
     module, _, member = ENGINES[name].partition(":")
     return getattr(import_module(module), member).named(journal, url)

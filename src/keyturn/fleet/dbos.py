@@ -18,7 +18,6 @@ from secrets import token_hex
 from typing import Any, Self
 
 from ..core.errors import StorageError, UserError
-from ..support.lazy import is_installed
 from ..support.pooled_urls import pooled_url
 from .base import EngineHealth, EnginePlace, Moves, Wake
 
@@ -59,8 +58,6 @@ class DBOSEngine:
     @classmethod
     def named(cls, journal: str, url: str) -> Self:
         """Return the engine of a journal: in the journal's own database, unless it has a URL of its own."""
-        if not is_installed("dbos"):
-            raise UserError("--engine dbos needs DBOS: pip install 'keyturn[dbos]'")
         return cls(url or journal)
 
     @asynccontextmanager

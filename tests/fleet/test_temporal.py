@@ -1,0 +1,70 @@
+"""The suite of engines over Temporal's test server."""
+
+from __future__ import annotations
+
+import re
+from base64 import b64decode
+from collections.abc import AsyncGenerator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from keyturn import UserError
+from keyturn.fleet import Engine, engine_named
+from keyturn.journal.base import Store
+from keyturn.support.lazy import is_installed
+from keyturn.testing import EngineSuite
+from keyturn.testing.suites.engines import Shop
+from tests.table import each
+from tests.waiting import until, until_status
+
+from .temporal_server import lacks, temporal_server
+
+needs = pytest.mark.skipif(not is_installed("temporalio"), reason="temporalio is not installed")
+
+
+@needs
+@pytest.mark.trial
+class TestTemporalEngine(EngineSuite):
+    @pytest.fixture(autouse=True)
+    async def _server(self, tmp_path: Path) -> AsyncGenerator[None]:
+        if missing := lacks():
+            pytest.skip(missing)
+        async with temporal_server(tmp_path) as self.url:
+            yield
+
+    def make_engine(self, store: Store) -> Engine | None:
+        from keyturn.fleet.temporal import TemporalEngine
+
+        return TemporalEngine(self.url)
+
+    async def test_an_erased_run_leaves_nothing_in_the_engine(self) -> None:
+        pytest.skip("Temporal's test server deletes no workflow; a server keeps one for the retention of its namespace")
+
+    async def test_a_history_holds_ids_alone(self) -> None:
+        """No argument, message or answer is in what Temporal keeps of a run."""
+        async with self.fleet(Shop().agent("argument-of-the-call")) as (starts, _):
+            run = await starts.start("argument-of-the-call", "message-of-a-user", requester="person-ann")
+            await until_status(starts, run.id, "waiting")
+            engine: Any = starts.engine
+            await until(lambda: _is_over(engine, run.id))
+            history = await engine._client.get_workflow_handle(f"default:{run.id}").fetch_history()
+            kept = history.to_json()
+        kept = kept.translate({ord("\n"): None})
+        words = "".join(b64decode(data).decode(errors="replace") for data in re.findall(r'"data": *"([^"]+)"', kept))
+        assert run.id in words
+        assert not [said for said in ("argument", "message", "person") if said in kept + words]
+        assert "pay" not in words
+
+
+async def _is_over(engine: Any, run: str) -> bool:
+    place = await engine.place("default", run)
+    return place is not None and place.state == "COMPLETED"
+
+
+@each("url", ["", "postgresql://db/keyturn", "temporal:7233"])
+def test_a_server_is_named_by_its_url(url: str) -> None:
+    pytest.importorskip("temporalio")
+    with pytest.raises(UserError, match="--engine-url temporal://"):
+        engine_named("temporal", "postgresql://db/keyturn", url)
