@@ -289,9 +289,9 @@ async def _reply(drive: Drive, frame_id: str, model: Model, request: ModelReques
         "prompt": request.prompt,
     }
     if not drive.listens(frame_id):
-        with without_credentials():
+        with without_credentials:
             return _counted(await answer_of(model.get_response, *asked, **kept), name_of(model))
-    with without_credentials(), contained:
+    with without_credentials, contained:
         final = await _streamed(drive, frame_id, model.stream_response(*asked, **kept))
     if final is None:
         raise ModelBehaviorError("the model's stream ended before its reply was complete; nothing of it was recorded")

@@ -87,7 +87,7 @@ async def _asked(drive: Drive, compaction: Any, model: Model, older: list[Item])
                 conversation_id=None,
                 prompt=None,
             )
-            with without_credentials(), contained:
+            with without_credentials, contained:
                 return await (asking if drive.traces is None else drive.traces.chat(model, request, asking))
     finally:
         drive.meter.asking -= 1
