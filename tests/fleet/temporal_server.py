@@ -13,6 +13,8 @@ from collections.abc import AsyncGenerator
 from contextlib import asynccontextmanager, suppress
 from pathlib import Path
 
+from tests.waiting import until
+
 SERVER = Path(sys.executable).with_name("temporal-test-server")
 _PORT = 7233
 
@@ -29,12 +31,11 @@ def lacks() -> str | None:
 async def temporal_server(here: Path) -> AsyncGenerator[str]:
     """Start the server, and say by which URL it is reached."""
     path = str(here / "temporal.sock")
-    inner = f"ip link set lo up && exec {sys.executable} {Path(__file__)} {path}"
+    inner = f"ip link set lo up && exec {sys.executable} -m tests.fleet.temporal_server {path}"
     process = await asyncio.create_subprocess_exec("unshare", "-n", "sh", "-c", inner, stdin=subprocess.PIPE)
     try:
-        while not Path(path).exists():
-            assert process.returncode is None, "the server ended"
-            await asyncio.sleep(0.01)
+        await until(lambda: Path(path).exists() or process.returncode is not None)
+        assert process.returncode is None, "the server ended"
         front = await asyncio.start_server(
             lambda r, w: _passed(r, w, asyncio.open_unix_connection(path)), "127.0.0.1", 0
         )
@@ -62,16 +63,20 @@ async def _copy(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> N
         writer.close()
 
 
+async def _answers() -> bool:
+    """Return whether the server listens."""
+    with suppress(OSError):
+        _, writer = await asyncio.open_connection("127.0.0.1", _PORT)
+        writer.close()
+        return True
+    return False
+
+
 async def _inside(path: str) -> None:
     """Start the server here, and listen for the other end until standard input closes."""
     server = await asyncio.create_subprocess_exec(str(SERVER), str(_PORT), stdout=subprocess.DEVNULL)
     try:
-        while True:
-            with suppress(OSError):
-                _, writer = await asyncio.open_connection("127.0.0.1", _PORT)
-                writer.close()
-                break
-            await asyncio.sleep(0.02)
+        await until(_answers)
         back = await asyncio.start_unix_server(
             lambda r, w: _passed(r, w, asyncio.open_connection("127.0.0.1", _PORT)), path
         )
