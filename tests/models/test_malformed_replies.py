@@ -4,8 +4,9 @@
 file in it), `model`, `fault`, and `quoted`: "verbatim" is the reply as it stands there, "shortened" is less of it, and
 in "transcribed" a part of the message is ours, as the source describes it. The reply is a `text`, `calls` (name and
 arguments as they came), a `status` and `body`, or the bytes of a `stream`. `takes` are the parameters of the tool that
-is offered. `gives` says what comes of it: a text, a call that asks with what `runs`, a call that goes `back` with these
-`words`, a call of an `unknown` tool, or an `error`.
+is offered, and `offers` its name where the reply calls another or writes the call into its text. `gives` says what
+comes of it: a text, a call that asks with what `runs`, a call that goes `back` with these `words`, a call of an
+`unknown` tool, or an `error`.
 
 The server is as strict as llama.cpp and vLLM: it refuses a conversation in which a call's arguments are no object.
 """
@@ -117,7 +118,7 @@ async def came_of(entry: Entry, streamed: bool) -> tuple[str, Any]:
             return "text", result.final_output
         [told] = [message for message in server.requests[1].json["messages"] if message["role"] == "tool"]
         assert result.final_output == "done"
-        return ("unknown" if "offers" in entry else "back"), told["content"]
+        return ("back" if "arguments" in told["content"] else "unknown"), told["content"]
 
 
 @pytest.mark.timeout(300)

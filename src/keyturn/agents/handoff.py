@@ -170,11 +170,11 @@ class Handoff(Tool, Generic[TContext, TAgent]):
         return told
 
     def prepare(self, item: Mapping[str, Any]) -> Prepared:
-        """Validate the model's arguments; where the schema has none, whatever it wrote counts as none."""
+        """Validate the model's arguments; where the schema has none, whatever it wrote counts as none, but no text."""
         text: str = item.get("arguments") or ""
         if self._structured is not None:
             return self._structured.freeze(text)
-        if not self.input_json_schema.get("properties"):
+        if not self.input_json_schema.get("properties") and not text.startswith('"'):  # as of a call in a text
             return Prepared("{}")
         return any_object(self.name, text)
 

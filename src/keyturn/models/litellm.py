@@ -20,6 +20,7 @@ from .openai.chat_reply import checked_chat
 from .openai.chat_request import chat_body
 from .openai.chat_stream import ChatStream
 from .openai.wire import OpenAIAnswer
+from .openai.written_calls import Offered
 from .reading import understood
 
 _WHO = "LiteLLM"
@@ -45,12 +46,12 @@ class LitellmModel(Model, Sealed):
         """Return one reply to this conversation."""
         ask, settings = self._question(ModelRequest(*args, **kwargs), streamed=False)
         answer = await again(ask, retries(settings.retry))
-        return understood(lambda: checked_chat(OpenAIAnswer(_plain(answer), None)), _WHO)
+        return understood(lambda: checked_chat(OpenAIAnswer(_plain(answer), None), Offered.of(ask.keywords)), _WHO)
 
     async def stream_response(self, *args: Any, **kwargs: Any) -> AsyncIterator[Any]:
         """Stream one reply as Responses events, as its chunks come."""
         ask, settings = self._question(ModelRequest(*args, **kwargs), streamed=True)
-        chunks, stream = await again(ask, retries(settings.retry), stream=True), ChatStream()
+        chunks, stream = await again(ask, retries(settings.retry), stream=True), ChatStream(Offered.of(ask.keywords))
         try:
             async for chunk in chunks:
                 for event in understood(lambda given=chunk: list(stream.take(_plain(given), None)), _WHO):
@@ -60,7 +61,7 @@ class LitellmModel(Model, Sealed):
         for event in understood(lambda: list(stream.end()), _WHO):
             yield event
 
-    def _question(self, request: ModelRequest, *, streamed: bool) -> tuple[Any, Any]:
+    def _question(self, request: ModelRequest, *, streamed: bool) -> tuple[partial[Any], Any]:
         request.input = input_items(request.input)
         settings = request.model_settings
         body = chat_body(self.model, request, openais=False, streamed=streamed)

@@ -22,6 +22,7 @@ from .chat_reply import checked_chat
 from .chat_request import chat_body
 from .chat_stream import ChatStream
 from .wire import OpenAIQuestion, events, whole
+from .written_calls import Offered
 
 _WHO = "the provider"
 
@@ -39,13 +40,14 @@ class OpenAIChatCompletionsModel(OpenAIModel):
 
     async def get_response(self, *args: Any, **kwargs: Any) -> ModelResponse:
         """Return one reply to this conversation."""
-        answer = await whole(await self._question(ModelRequest(*args, **kwargs), streamed=False))
-        return understood(partial(checked_chat, answer), _WHO)
+        question = await self._question(ModelRequest(*args, **kwargs), streamed=False)
+        return understood(partial(checked_chat, await whole(question), Offered.of(question.body)), _WHO)
 
     async def stream_response(self, *args: Any, **kwargs: Any) -> AsyncIterator[Any]:
         """Stream one reply as Responses events, as its chunks come."""
-        stream, posed = ChatStream(), await self._question(ModelRequest(*args, **kwargs), streamed=True)
-        async with aclosing(events(posed)) as chunks:
+        question = await self._question(ModelRequest(*args, **kwargs), streamed=True)
+        stream = ChatStream(Offered.of(question.body))
+        async with aclosing(events(question)) as chunks:
             async for chunk, request_id in chunks:
                 for event in understood(partial(_all, stream.take, chunk, request_id), _WHO):
                     yield event

@@ -18,6 +18,7 @@ from .chat_calls import CallInPieces, CallsInPieces
 from .chat_messages import PROVIDER
 from .reply import ResponseFailed, check_output
 from .wire import OpenAIAnswer
+from .written_calls import Offered, written_call
 
 #: The fields in which servers give what the model thought; the first that holds text is what people read.
 THOUGHTS = ("reasoning_content", "reasoning")
@@ -30,8 +31,8 @@ _REMEDIES = {
 }
 
 
-def checked_chat(answer: OpenAIAnswer) -> ModelResponse:
-    """Check a whole chat completion and return its reply."""
+def checked_chat(answer: OpenAIAnswer, asked: Offered) -> ModelResponse:
+    """Check a whole chat completion and return its reply to what was asked."""
     body = answer.body
     choices: Any = body.get("choices")
     first: Any = cast("list[Any]", choices)[0] if isinstance(choices, list) and choices else None
@@ -40,10 +41,10 @@ def checked_chat(answer: OpenAIAnswer) -> ModelResponse:
         raise ModelBehaviorError("the model's reply has no message among its choices; nothing of it was used")
     with charged(chat_usage(body.get("usage"))):
         check_finish(cast("Item", first).get("finish_reason"), _last_call(cast("Item", message)))
-        return _response_of(answer, cast("Item", first), cast("Item", message))
+        return _response_of(answer, cast("Item", first), cast("Item", message), asked)
 
 
-def _response_of(answer: OpenAIAnswer, choice: Item, message: Item) -> ModelResponse:
+def _response_of(answer: OpenAIAnswer, choice: Item, message: Item, asked: Offered) -> ModelResponse:
     calls = CallsInPieces()
     calls.take_whole(message.get("tool_calls"))
     if isinstance(message.get("function_call"), dict):  # what calls were before there could be several
@@ -53,6 +54,8 @@ def _response_of(answer: OpenAIAnswer, choice: Item, message: Item) -> ModelResp
     items += message_items(message.get("content"), message.get("refusal"), _logprobs(choice))
     items += call_items(calls.made)
     check_lost_calls(choice.get("finish_reason"), items)
+    written = written_call(items, asked)
+    items += [] if written is None else [written]
     return chat_response(items, answer.body.get("usage"), answer.body.get("id"), answer.request_id)
 
 

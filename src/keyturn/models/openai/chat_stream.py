@@ -12,7 +12,6 @@ from typing import Any, cast
 
 from ...core.errors import ModelBehaviorError
 from ...core.items import Item
-from ..base import ModelResponse
 from ..reading import charged
 from ..reply_events import StreamEvent
 from ..telling import ReplyEvents
@@ -28,6 +27,7 @@ from .chat_reply import (
     fields_of,
     message_items,
 )
+from .written_calls import Offered, written_call
 
 
 @dataclass
@@ -61,7 +61,8 @@ class _Thought:
 class ChatStream:
     """Converts the chunks of one reply to events."""
 
-    def __init__(self) -> None:
+    def __init__(self, asked: Offered) -> None:
+        self._asked = asked
         self._teller = ReplyEvents()
         self._calls = CallsInPieces()
         self._parts: list[_Said | _Thought | CallInPieces] = []
@@ -157,14 +158,20 @@ class ChatStream:
             check_finish(self._finish, {"name": last[0].name} if last and isinstance(last[0], CallInPieces) else None)
             yield from self._next_call(end=True)
             yield from self._close()
-            yield from self._teller.finish(self._reply())
+            items = self._items()
+            if written := written_call(items, self._asked):
+                yield from self._teller.begin({**written, "arguments": ""})
+                yield from self._teller.arguments(written["arguments"])
+                yield from self._teller.close(written)
+                items.append(written)
+            yield from self._teller.finish(chat_response(items, self._usage, self._id, self._request_id))
 
-    def _reply(self) -> ModelResponse:
+    def _items(self) -> list[Item]:
         items: list[Item] = []
         for part in self._parts:
             items += [part.item()] if isinstance(part, CallInPieces) else part.items()
         check_lost_calls(self._finish, items)
-        return chat_response(items, self._usage, self._id, self._request_id)
+        return items
 
 
 def _pieces(delta: Item) -> Any:
