@@ -59,11 +59,7 @@ class ListRow(NamedTuple):
     state: str
     revision: int
     overdue: bool
-
-    @property
-    def stand(self) -> str:
-        """Return a mark of what can change in a row but for its clock: an open page compares it with its own."""
-        return f"{crc32(repr((self.state, self.revision, self.step, self.votes, self.claimed)).encode()):08x}"
+    stand: str
 
 
 def row_of(row: RequestRow, now: int) -> ListRow:
@@ -87,7 +83,20 @@ def row_of(row: RequestRow, now: int) -> ListRow:
         row.state,
         shown.revision,
         is_overdue(row, now),
+        stand_of(row, now),
     )
+
+
+def stand_of(row: RequestRow, now: int) -> str:
+    """Return a mark of what can change in a row but for its clock: an open page compares it with its own.
+
+    >>> row = RequestRow("1", "run", "r/1.0", "approval", "pay", "desk", "d", 0)
+    >>> stand_of(row, 0) == stand_of(row, 5)
+    True
+    """
+    shown = row.request
+    changing = row.state, shown.revision, step_words(shown), progress(shown), shown.claimed_by(now)
+    return f"{crc32(repr(changing).encode()):08x}"
 
 
 def _from(row: RequestRow) -> str:

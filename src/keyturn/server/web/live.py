@@ -17,7 +17,7 @@ from starlette.requests import Request as HttpRequest
 from ...core.errors import KeyturnError
 from ...inbox.listing import Filters
 from ...journal.rows import Query
-from ...presenting.list_row import row_of
+from ...presenting.list_row import stand_of
 from ..limits import TooMany
 from ..streams import EventStream, event
 from ..visitor import turn_of
@@ -72,7 +72,7 @@ async def _snapshot(at: PageContext, chosen: Filters, *, changed: bool) -> dict[
 
     async def looked_up() -> dict[str, Any]:
         rows, count, *_ = await seen_list(at, chosen)
-        return {"count": count, "rows": [f"{row.id}.{row_of(row, at.now).stand}" for row in rows]}
+        return {"count": count, "rows": [f"{row.id}.{stand_of(row, at.now)}" for row in rows]}
 
     return await (at.live.once((chosen, whose), looked_up) if changed else looked_up())
 
