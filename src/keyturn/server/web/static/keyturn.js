@@ -285,9 +285,10 @@
     const made = answer && new DOMParser().parseFromString(await answer.text(), "text/html");
     await quiet();
     open.renewing = false;
-    if (!made || one(".request") !== open) return;
+    if (one(".request") !== open) return;
+    if (!answer || answer.status === 429 || answer.status >= 500) return setTimeout(renewed, 2000);
     const fresh = one(".request", made);
-    if (!fresh) return closed(open, one(".empty p", made)?.textContent);
+    if (!fresh) return closed(open, answer.status === 401 ? "Your session ended: reload the page to sign in." : one(".empty p", made)?.textContent);
     const focused = carry(open, fresh);
     const moved = verdicts(open) !== verdicts(fresh) && all(".keys, .answer, .doubts", fresh);
     for (const each of moved || []) {
@@ -469,7 +470,7 @@
     if (event.key === "Escape") {
       if (typing?.type === "search") typing.value = typing.defaultValue;
       if (typing) return typing.blur();
-      const words = one("[data-words]:not([hidden])");
+      const words = one(".words[data-words]:not([hidden])");
       if (words) return (words.hidden = true);
       return one("dialog[open]")?.close();
     }
