@@ -164,6 +164,28 @@ class Api(Way):
                 return Outcome(None, str(error))
 
 
+class Aap(Way):
+    title = "Agent Approval Protocol"
+    edits = False
+    needs = "agentapprovalprotocol"
+    proven: ClassVar[Mapping[str, str]] = {
+        "doubt": "tests/server/aap/test_requests.py::"
+        "test_a_call_that_was_consumed_and_is_not_reported_is_in_doubt_and_is_consumed_by_no_other_key"
+    }
+
+    async def call(self) -> Outcome:
+        from agentapprovalprotocol import Allow, AsyncClient, AsyncGate, Call
+
+        patience = 1.0 if self.server == NOWHERE else WAIT
+        gate = AsyncGate(AsyncClient(f"{self.server}/aap", self.place.token), wait_limit=patience)
+        verdict = await gate.check(Call(key=self.name, tool="refund", arguments=self.arguments))
+        if not isinstance(verdict, Allow):
+            return Outcome(None, verdict.reason)
+        self.place.ran.append(self.arguments)
+        await verdict.report("succeeded")
+        return Outcome(self.place.ran[-1])
+
+
 class Gate(Way):
     title = "`keyturn gate`"
     proven: ClassVar[Mapping[str, str]] = {
@@ -272,6 +294,7 @@ WAYS: tuple[type[Way], ...] = (
     OwnAgent,
     GatedFunctionCall,
     Api,
+    Aap,
     Gate,
     ClaudeCode,
     Codex,

@@ -254,6 +254,25 @@ async def test_a_second_process_and_a_restart_answer_as_the_first_one(tmp_path: 
         assert sorted(type(each).__name__ for each in found) == ["Allow", "Deny", "Deny"]
 
 
+async def test_a_call_that_was_consumed_and_is_not_reported_is_in_doubt_and_is_consumed_by_no_other_key(
+    monkeypatch: Any,
+) -> None:
+    monkeypatch.setattr("keyturn.server.aap.requests.LASTS", "300ms")
+    async with bank() as desk:
+        id = (await desk.create()).json()["id"]
+        await desk.approve(id)
+        assert (await desk.send("GET", f"/requests/{id}?wait=25s")).json()["status"] == "approved"
+        await desk.consume(id)  # whose answer may come when its claim has ended already
+        await until(lambda: _any(desk))
+        row = await desk.row(id)
+        assert row.kind == "in_doubt"
+        assert await desk.code(desk.consume(id, "another")) == (409, "already_consumed")
+        shown = (await desk.send("GET", f"/requests/{id}")).json()
+        assert (shown["status"], "outcome" in shown["consumption"]) == ("approved", False)
+        await desk.app.inbox.resolve(row, "did_not_run", by="ben")
+        assert await desk.code(desk.consume(id, "another")) == (409, "already_consumed")
+
+
 async def test_an_account_has_so_many_open_requests_and_no_more_by_either_way() -> None:
     async with bank(open_asks=3) as desk:
         ids = [(await desk.create(f"k{number}")).json()["id"] for number in range(2)]
