@@ -52,7 +52,7 @@ def account_of(provisioner: str, key: str) -> str:
     """Return the account of the instance that a provisioner submitted under an idempotency key.
 
     >>> account_of("ci", "k1")
-    'ci.e2b5b5ec5ea3'
+    'ci.8672211551bc'
     """
     return f"{provisioner}.{digest('instance', provisioner, key)[:12]}"
 
