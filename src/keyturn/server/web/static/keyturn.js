@@ -345,7 +345,7 @@
       const there = all(`[name="${CSS.escape(field.name)}"]`, fresh).find((each) => each.type === field.type && (!/^(checkbox|radio)$/.test(field.type) || each.value === field.value));
       if (/^(checkbox|radio)$/.test(field.type)) { if (there && (same(open, fresh) || there.dataset.seen === undefined)) there.checked = field.checked; }
       else if (field.type === "select-one") { if (there) there.value = field.value; }
-      else if (typedIn(field)) { if (there) there.value = field.value; else lost.push(field.value); }
+      else if (typedIn(field)) { if (there) there.value = field.value; else lost.push(`${(field.closest("label")?.querySelector("span")?.textContent || field.name).trim()}: ${field.value}`); }
     }
     unsent(fresh, lost);
     const at = document.activeElement;
