@@ -46,6 +46,13 @@ DOORS = (
         "keyturn hook install claude-code --server {server} --token-file keyturn.token",
     ),
     ConnectLines(
+        "Coding agents in an editor (ACP): Zed, JetBrains",
+        "What the agent asks permission for waits for approval. Put the proxy before the agent's command, in the "
+        "settings of the editor.",
+        '"command": "keyturn", "args": ["acp", "--", "gemini", "--acp"],\n'
+        '"env": {{"KEYTURN_SERVER": "{server}", "KEYTURN_TOKEN": "{token}"}}',
+    ),
+    ConnectLines(
         "MCP servers",
         "Put the gate before the command of the server, in the configuration of any MCP client.",
         '"command": "keyturn", "args": ["gate", "--", "npx", "some-server"],\n'
