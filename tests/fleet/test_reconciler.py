@@ -69,6 +69,17 @@ async def test_a_run_is_woken_at_2_s_and_at_4_s_and_moved_at_10_s() -> None:
     await fleet.line.end()
 
 
+async def test_what_an_engine_does_not_take_is_offered_to_it_again() -> None:
+    """It is opened late, or fails at the first time."""
+    fleet = _Fleet()
+    run = (await fleet.app.start("desk", "go")).id
+    assert [await fleet.look_after(ms) for ms in (0, 2_000)] == [([], 0)] * 2
+    fleet.line.begin()
+    await fleet.line.opened()
+    assert [await fleet.look_after(ms) for ms in (100, 100)] == [([run], 0), ([], 0)]
+    await fleet.line.end()
+
+
 async def test_a_worker_without_room_moves_nothing_and_calls_no_engine_deaf() -> None:
     fleet = _Fleet(slots=1)
     runs = [(await fleet.app.start("desk", "go")).id for _ in range(3)]

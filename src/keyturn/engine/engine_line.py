@@ -100,10 +100,11 @@ class EngineLine:
                 self._failed("hands over no runs", error)
                 await asyncio.sleep(_AGAIN)
 
-    async def wake(self, wakes: Sequence[Wake], seconds: float = _WAKING) -> None:
-        """Hand wakes to the engine, if it is there."""
-        if wakes and self.engine is not None and self._open.is_set():
-            await self._tried(self.engine.wake(wakes), seconds)
+    async def wake(self, wakes: Sequence[Wake], seconds: float = _WAKING) -> bool:
+        """Hand wakes to the engine; return whether it was there, and took them."""
+        if self.engine is None or not self._open.is_set():
+            return False
+        return not wakes or await self._tried(self.engine.wake(wakes), seconds)
 
     async def tidy(self, before: int) -> None:
         """Let the engine delete what is done."""
@@ -154,13 +155,15 @@ class EngineLine:
                 await self._tried(engine.forget(each.tenant, each.run), seconds)
         await self.wake([Wake(*each) for each in runs if each.cause != ERASED], seconds)
 
-    async def _tried(self, asking: Awaitable[Any], seconds: float) -> None:
+    async def _tried(self, asking: Awaitable[Any], seconds: float) -> bool:
         try:
             async with asyncio.timeout(seconds):
                 await asking
             self.error = None
         except Exception as error:  # what it was not told is found by the reconcilers
             self._failed("does not answer", error)
+            return False
+        return True
 
     def _failed(self, what: str, error: Exception) -> None:
         if self.error is None:

@@ -84,7 +84,7 @@ class Reconciler:
         except Conflict:  # another worker looks just now
             return
         try:
-            await self._line.wake([*self._to_wake(late, now)])
+            await self._wake(late, now)
             await self._move([run for run, each in late.items() if now - each.since >= MOVED or _is_no_run(run)])
             if tidies:
                 self._tidies_at = asyncio.get_running_loop().time() + _TIDY_EVERY
@@ -108,12 +108,14 @@ class Reconciler:
             before.at = each.at
             self._late[each.run] = before
 
-    def _to_wake(self, late: dict[str, _Late], now: int) -> Iterable[Wake]:
-        for run, each in late.items():
-            wanted = 2 if now - each.since >= WOKEN_AGAIN else 1
-            if each.woken < wanted and not _is_no_run(run):
-                each.woken = wanted
-                yield Wake(self._mover.tenant, run, f"due-{each.since}-{wanted}")
+    async def _wake(self, late: dict[str, _Late], now: int) -> None:
+        """Wake each run once, and later once more; what the engine does not take is offered to it at the next look."""
+        wanted = {run: 2 if now - each.since >= WOKEN_AGAIN else 1 for run, each in late.items() if not _is_no_run(run)}
+        due = {run: late[run] for run, times in wanted.items() if late[run].woken < times}
+        wakes = [Wake(self._mover.tenant, run, f"due-{each.since}-{wanted[run]}") for run, each in due.items()]
+        if wakes and await self._line.wake(wakes):
+            for run, each in due.items():
+                each.woken = wanted[run]
 
     async def _move(self, runs: Sequence[str]) -> None:
         """Move runs here, as far as there is room: their engine had its time."""
