@@ -27,7 +27,11 @@ KEY = "a-secret-of-these-tests-of-two-seats"
 NEW = [
     *((r"kt_[0-9a-f]{12}_[0-9a-f]{48}", "TOKEN"), (r"\b[0-9a-f]{8,}\b", "ID"), (r"\d\d:\d\d:\d\d", "TIME")),
     *((r"\d+ s ago", "AGO"), (r"SHA256:\S{43}", "KEY"), (r"zed\d", "zed"), (r'"place": \d+', '"place": N')),
-    *((r"keyturn worker \w+:app|the server", "MOVER"), (r"link\w* \S{20,}", "LINK"), (r"expires_at\S+ \d+", "END")),
+    *(
+        (r"keyturn worker or keyturn serve \w+:app|the server", "MOVER"),
+        (r"link\w* \S{20,}", "LINK"),
+        (r"expires_at\S+ \d+", "END"),
+    ),
     *((r"\d{4}-\d\d-\d\dT?Z?", "DAY"), (r"\d\d:\d\dZ", "TIME"), (", broken", "")),
 ]
 
