@@ -58,9 +58,10 @@ def _hook(arguments: argparse.Namespace) -> int:
         from ..hooks.installing import place
         from ..hooks.server import AskServer
 
-        made = answered(host_named(arguments.what), sys.stdin.read(), AskServer(*place()), arguments.wait)
-        sys.stdout.write(made.stdout)
-        sys.stdout.flush()
+        sent = sys.stdin.buffer.read().decode()  # agents write and read UTF-8, whatever the locale is
+        made = answered(host_named(arguments.what), sent, AskServer(*place()), arguments.wait)
+        sys.stdout.buffer.write(made.stdout.encode())
+        sys.stdout.buffer.flush()
         if made.stderr:
             print(made.stderr, file=sys.stderr)
         return made.code

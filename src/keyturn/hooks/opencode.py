@@ -26,7 +26,8 @@ const ran = (text) =>
     const hook = spawn("sh", ["-c", command], { stdio: ["pipe", "pipe", "pipe"] })
     const end = setTimeout(() => hook.kill("SIGTERM"), %(seconds)d * 1000)
     const read = { stdout: "", stderr: "" }
-    for (const name of ["stdout", "stderr"]) hook[name].on("data", (chunk) => (read[name] += chunk))
+    for (const name of ["stdout", "stderr"])
+      hook[name].setEncoding("utf8").on("data", (chunk) => (read[name] += chunk)) // a character may be in two chunks
     hook.on("error", reject)
     hook.on("close", (code) => {
       clearTimeout(end)
