@@ -8,6 +8,7 @@ from contextlib import asynccontextmanager
 from typing import Any
 
 import httpx2
+import msgspec
 import pytest
 
 from keyturn import (
@@ -133,6 +134,10 @@ async def test_a_key_names_one_request_and_an_account_sees_its_own() -> None:
         ):
             with pytest.raises(UserError):
                 Ask(**{"key": "o1", "tool": "refund"} | text)
+        often = Approval(role="ops", expires="1ms", on_expiry="ask_again", max_asks=10**9)
+        for terms in (msgspec.structs.replace(often, role=None), Approval(steps=[Approval(role="ops"), often])):
+            with pytest.raises(UserError, match="at most 20"):  # each of which notifies every approver
+                refund(terms=terms)
         for wrong in ("{", '{"a": 1, "a": 2}', "NaN"):
             with pytest.raises(UserError, match="must be the text of JSON"):
                 refund(arguments=wrong)

@@ -96,6 +96,24 @@ async def test_an_approval_that_can_be_undone_is_told_once_it_stands() -> None:
             assert (await theirs.handle(dict(request.headers), body))[0] == status
 
 
+async def test_a_caller_hears_of_each_decision_where_people_were_asked_again() -> None:
+    async with ReceiverServer() as receiver, office(receiver) as app:
+        for account, times in (("ci", 2), ("aap", 1)):  # whose protocol has one outcome for each request
+            asked = await ask(app, "lapses", account, terms=Approval(execute_by=0.2))
+            await app.inbox.approve(await pending(app, asked), by="ben")
+            await until(lambda: receiver.taken)
+            row = await until(lambda asked=asked: _asked_again(app, asked))
+            await app.inbox.reject(row, by="ben")
+            await until(lambda: sent(app))
+            assert len(told(receiver)) == times
+            receiver.taken.clear()
+
+
+async def _asked_again(app: App, asked: Any) -> Any:
+    rows = await app.inbox.list(run=asked.id)
+    return rows[0] if rows and rows[0].request.revision > 1 else None
+
+
 async def test_a_receiver_is_at_no_private_address_unless_its_network_is_allowed() -> None:
     async def private(_host: str, _port: int) -> list[str]:
         return ["10.1.2.3"]

@@ -25,6 +25,8 @@ ENDED = frozenset({"succeeded", "failed", "answered", "rejected", "expired", "wi
 _CALL = "external_call"
 #: In these a request can be delivered: it was decided, or a user stated that its call ran or did not run.
 DELIVERABLE = frozenset({"succeeded", "answered", "rejected", "expired", "not_run"})
+#: How often a caller may have people asked again where they did not decide in time: each time they are notified.
+MOST_ASKS = 20
 #: The tool of a call that passes decisions on.
 RESUME = "resume"
 Outcome = Literal["succeeded", "failed", "unknown"]
@@ -76,6 +78,8 @@ class Ask(msgspec.Struct, frozen=True, omit_defaults=True, kw_only=True, forbid_
             raise UserError("a request has a key and names a tool")
         if self.delivers and (self.tool != RESUME or self.server or self.description or self.schema or self.terms):
             raise UserError(f"a request that delivers decisions is a call of {RESUME!r} of no server, without terms")
+        if self.terms is not None and any(step.max_asks > MOST_ASKS for step in self.terms.in_turn):
+            raise UserError(f"max_asks= in the terms of a caller is at most {MOST_ASKS}")
         if len({*self.delivers}) != len(self.delivers):
             raise UserError("a request delivers each decision once")
         try:

@@ -49,7 +49,11 @@ class AskReport(NamedTuple):
 
 
 class AskHistory(NamedTuple):
-    """Holds what became of a request, as far as its log goes; `request` is the id of its approval request."""
+    """Holds what became of a request, as far as its log goes; `request` is the id of its approval request.
+
+    `decided` are the times at which it was decided: more than one where its approval ran out, or was void, and people
+    were asked again.
+    """
 
     id: str
     asked: AskedBy
@@ -59,11 +63,14 @@ class AskHistory(NamedTuple):
     claimed_at: int | None = None
     claimed_by: str = ""
     report: AskReport | None = None
+    decided: tuple[int, ...] = ()
 
 
 def history_of(log: Log) -> AskHistory:
     """Return what became of a request."""
     run, call = new_run(), None
+    stands: FirstOutcome | None = None
+    decided = dict[int, int]()
     made = AskHistory(log.run.id, asked_by(log), log.steps[0].at)
     for step in log.steps:
         run.now = max(run.now, step.at)
@@ -71,9 +78,23 @@ def history_of(log: Log) -> AskHistory:
             made = _claimed(made, call, event, run.now)
             evolve(run, event)
             call = run.calls.get(CALL, call)
+            before, stands = stands, _outcome(run, call)
             if made.first is None or run.now < made.first.since:
-                made = made._replace(first=_outcome(run, call))
-    return made if call is None else made._replace(request=request_id(run, CALL))
+                made = made._replace(first=stands)
+            _note(decided, call, before, stands, run.now)
+    request = "" if call is None else request_id(run, CALL)
+    return made._replace(request=request, decided=tuple(decided.values()))
+
+
+def _note(
+    decided: dict[int, int], call: Call | None, before: FirstOutcome | None, stands: FirstOutcome | None, now: int
+) -> None:
+    """Note when each asking was decided first, after another event; what was undone in time was no decision."""
+    lapsed = call is not None and call.state == "denied" and call.by == "clock"
+    if stands is not None and not (decided and lapsed):  # an approval that lapses for good was told
+        decided.setdefault(0 if call is None else call.asks, stands.recorded)
+    elif stands is None and before is not None and now < before.since:
+        decided.popitem()
 
 
 def _claimed(made: AskHistory, call: Call | None, event: ev.AnyEvent, now: int) -> AskHistory:

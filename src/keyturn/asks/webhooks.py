@@ -83,17 +83,20 @@ class CallerWebhooks(Channel, Sealed):
             check_url(each.url, loopback=self._poster.loopback)
 
     async def callers(self, store: Any, run: str, at: int) -> Sequence[Recipient]:
-        """Return the account whose request this run is, where it was decided first at that time."""
+        """Return the account whose request this run is, where it was decided at that time; by AAP, first decided."""
         log = await log_in(store, run)
         try:
             history = history_of(log)
         except (RunMissing, IndexError):  # which was erased
             return ()
-        if history.first is None or history.first.recorded != at:
-            return ()
         account = history.asked.account
         target = self._accounts.get(account) or await self._instance(store, account)
-        return () if target is None else (Recipient(person=account, channel=self.name, address=target.url),)
+        if target is None:
+            return ()
+        first = () if history.first is None else (history.first.recorded,)
+        if at not in (first if target.aap else history.decided):
+            return ()
+        return (Recipient(person=account, channel=self.name, address=target.url),)
 
     async def _instance(self, store: Any, account: str) -> CallerWebhook | None:
         """Return where an instance hears of its decisions now, with the secret that it shares with its receiver."""
