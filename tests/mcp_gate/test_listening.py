@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import asyncio
+import json
 from collections.abc import AsyncGenerator, Iterator
 from contextlib import asynccontextmanager
+from functools import partial
 from typing import Any
 
 import httpx2
@@ -12,11 +14,12 @@ import pytest
 
 from keyturn import ExternalAgent
 from keyturn.client.sending import ServerError
-from keyturn.core.errors import UserError
+from keyturn.core.errors import StorageError, UserError
 from keyturn.mcp_gate import listening
 from keyturn.mcp_gate.holding import Holding
 from keyturn.mcp_gate.listening import Callers
 from keyturn.mcp_gate.starting import listening_address
+from keyturn.support.keys import state_directory
 from tests.mcp_gate.shops import Shop, none_pending, text_of
 from tests.server.programs import Port
 from tests.waiting import until
@@ -113,9 +116,10 @@ async def test_requests_that_bring_a_new_token_at_the_same_time_are_one_caller_a
         assert first is second
         monkeypatch.setattr(listening, "_KNOWN_FOR", 0)
         assert (await callers.caller(token)).holding is first.holding
-        monkeypatch.setattr(first.client.people, "me", away)
-        with pytest.raises(Exception, match="cannot be reached"):
-            await callers.caller(token)
+        for error in (ServerError("nothing answers", None), StorageError("the disk is full")):
+            monkeypatch.setattr(first.client.people, "me", partial(away, error))
+            with pytest.raises(Exception, match="cannot be reached"):
+                await callers.caller(token)
         monkeypatch.undo()
         monkeypatch.setattr(listening, "_KNOWN_FOR", 0)
         assert (await callers.caller(token)).holding is first.holding  # whose calls are held still
@@ -127,9 +131,9 @@ async def test_requests_that_bring_a_new_token_at_the_same_time_are_one_caller_a
         await callers.close()
 
 
-async def away() -> Any:
-    """Answer as a server that cannot be reached."""
-    raise ServerError("nothing answers", None)
+async def away(error: Exception) -> Any:
+    """Answer as a server that cannot say whose token it is."""
+    raise error
 
 
 async def test_a_client_that_vanishes_withdraws_its_request(shop: Shop) -> None:
@@ -144,6 +148,30 @@ async def test_a_client_that_vanishes_withdraws_its_request(shop: Shop) -> None:
             buying.cancel()
             await until(lambda: none_pending(shop))
         assert shop.bought == []
+
+
+async def test_a_client_that_gives_up_takes_no_request_from_another_that_waits_for_it(shop: Shop) -> None:
+    people = shop.port.app.people
+    second = await shop.there(people.issue_token("editor", ["ask"], by="ada"))
+    call = ("buy", {"item": "oak"})
+    async with shop.listening() as url, shop.over_http(url) as first:
+        buying = asyncio.ensure_future(first.call_tool(*call))
+        row = await shop.pending()
+        async with shop.over_http(url, "auto", second) as other:  # each token holds by itself, as processes do
+            joined = asyncio.ensure_future(other.call_tool(*call))
+            await until(lambda: waits_are(2))
+            joined.cancel()
+            await until(lambda: waits_are(1))
+        await shop.there(shop.port.app.inbox.approve(row, by="ada"))
+        assert text_of(await buying) == "bought 1 oak"
+        assert shop.bought == ["1 oak"]
+
+
+def waits_are(number: int) -> bool:
+    """Return whether calls of so many gates wait for a request."""
+    files = (state_directory() / "gate").glob("*.json")
+    asks = [ask for file in files for ask in json.loads(file.read_text()).get("asks", {}).values()]
+    return sum(len([until for until in ask.get("waits", {}).values() if until]) for ask in asks) == number
 
 
 async def test_a_gate_that_is_stopped_has_its_held_calls_repeated_at_the_next_one(shop: Shop) -> None:

@@ -30,6 +30,8 @@ from .records import GateRecords, OpenAsk
 _LOOK = 1.0
 #: How many seconds a request stays open for the call that its client was to repeat.
 KEEP = 3_600.0
+#: For how many seconds a gate says that a call waits for a request, and how often it says so again.
+_WAITS, _AGAIN = 120.0, 40.0
 _JOINED = ("pending", "approved", "rejected", "expired", "answered")
 
 #: Tells a client that its call is still held; the number rises.
@@ -87,6 +89,7 @@ class Holding:
         self._records = records or GateRecords()  # requests that no call has used
         self._asking = asyncio.Lock()
         self._waited = Counter[str]()  # how many calls wait for each of them
+        self._gate = new_id()
         self._leases = dict[str, asyncio.Task[None]]()
         self._stopping = False
 
@@ -107,7 +110,7 @@ class Holding:
 
         async def waited(state: AskState) -> AskState:
             try:
-                made = await self._decided(state, progress, hold)
+                made = await self._decided(call.name, state, progress, hold)
             except Exception:  # the server is away: the same call joins its request once it is back
                 self._left(state.id)
                 self._begin_lease(call.name, state.id)
@@ -166,9 +169,10 @@ class Holding:
         self._open(call.name, state.id, self._hold + self._keep)
         return state
 
-    def _open(self, name: str, id: str, seconds: float) -> None:
-        """Let the same call join a request for so long, from another gate as well once this one has ended."""
-        self._records.keep(name, OpenAsk(id, time.time() + seconds))
+    def _open(self, name: str, id: str, seconds: float, *, waits: bool = True) -> None:
+        """Let the same call join a request for so long, from another gate as well, and say whether one waits here."""
+        now = time.time()
+        self._records.keep(name, OpenAsk(id, now + seconds, {self._gate: now + _WAITS if waits else 0.0}))
 
     def begin(self) -> None:
         """Begin the leases of what an earlier gate left open."""
@@ -177,7 +181,7 @@ class Holding:
 
     def _begin_lease(self, name: str, id: str) -> None:
         self._end_lease(id)
-        self._open(name, id, self._keep)
+        self._open(name, id, self._keep, waits=bool(self._waited[id]))
         self._leases[id] = asyncio.ensure_future(self._ended(name, id))
 
     def _end_lease(self, id: str) -> None:
@@ -188,7 +192,7 @@ class Holding:
     async def _ended(self, name: str, id: str) -> None:
         """Withdraw a request once no call, of this gate or another, has joined it for as long as it was kept."""
         while (ask := self._records.asks.get(name)) is not None and ask.id == id:
-            left = ask.until - time.time()
+            left = max(ask.until, *ask.waits.values(), 0.0) - time.time()
             if left <= 0:
                 self._leases.pop(id, None)
                 with contextlib.suppress(Exception):  # it expires by its terms, or is seen in the inbox
@@ -202,15 +206,16 @@ class Holding:
         self._waited[id] -= 1
         self._waited += Counter()  # which drops those that nothing waits for
 
-    async def _decided(self, state: AskState, progress: Progress, hold: float) -> AskState:
-        ends = asyncio.get_running_loop().time() + hold
+    async def _decided(self, name: str, state: AskState, progress: Progress, hold: float) -> AskState:
+        began = said = time.monotonic()
         number = 0
-        while (
-            state.status == "pending" and not self._stopping and (left := ends - asyncio.get_running_loop().time()) > 0
-        ):
+        while state.status == "pending" and not self._stopping and (left := began + hold - time.monotonic()) > 0:
             state = await self._asks.wait(state.id, min(_LOOK, left))
             number += 1
             await progress(number)
+            if time.monotonic() - said >= _AGAIN:
+                said = time.monotonic()
+                self._open(name, state.id, self._hold + self._keep)
         return state
 
     async def _claimed(self, name: str, state: AskState) -> Approved:
@@ -227,9 +232,14 @@ class Holding:
         return Approved(claim, holder)
 
     async def _given_up(self, name: str, id: str, why: str) -> None:
-        """Withdraw a request for which no other call waits."""
+        """Withdraw a request for which no other call waits, of this gate or another."""
         async with self._asking:
             if self._waited[id]:
+                return
+            self._records.leave(name, self._gate)
+            known = self._records.asks.get(name)
+            if known is not None and known.id == id and known.is_waited_for(time.time(), but=self._gate):
+                self._leases.setdefault(id, asyncio.ensure_future(self._ended(name, id)))  # that gate may die
                 return
             self._records.drop(name, id)
             with contextlib.suppress(Conflict, RunMissing, NotPending):

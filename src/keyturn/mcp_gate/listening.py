@@ -19,8 +19,7 @@ from mcp.server.auth.provider import AccessToken
 from mcp.server.transport_security import TransportSecuritySettings
 
 from ..client.client import AsyncClient
-from ..client.sending import ServerError
-from ..core.errors import KeyturnError
+from ..core.errors import KeyturnError, NotAllowed
 from .callers import CALLER, GONE
 from .holding import Holding
 from .proxy import McpGate
@@ -99,10 +98,10 @@ class Callers:
         except BaseException as error:
             if known is None:
                 await client.close()
-            if isinstance(error, ServerError):
-                raise _NotAdmitted(503, "the Keyturn server cannot be reached") from None
-            if isinstance(error, KeyturnError):
+            if isinstance(error, NotAllowed):  # which a token is that no one has
                 raise _NotAdmitted(401, _REFUSED) from None
+            if isinstance(error, KeyturnError):
+                raise _NotAdmitted(503, "the Keyturn server cannot be reached") from None
             raise
         if known is not None:
             return known._replace(looked=time.monotonic())

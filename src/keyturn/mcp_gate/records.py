@@ -23,11 +23,23 @@ except ImportError:  # Windows has none
     fcntl = None
 
 
-class OpenAsk(msgspec.Struct, frozen=True):
-    """Names a request that no call has used, and until when a call may join it, in seconds since 1970."""
+class OpenAsk(msgspec.Struct, frozen=True, omit_defaults=True):
+    """Names a request that no call has used, and until when a call may join it, in seconds since 1970.
+
+    `waits` are the gates in which a call waits for it, each until a time at which it says so again or has ended.
+    """
 
     id: str
     until: float
+    waits: dict[str, float] = {}
+
+    def is_waited_for(self, now: float, but: str) -> bool:
+        """Return whether a call of another gate than this one waits for it.
+
+        >>> OpenAsk("5e1f", 100.0, {"a": 60.0}).is_waited_for(50.0, but="b")
+        True
+        """
+        return any(until > now for gate, until in self.waits.items() if gate != but)
 
 
 class _Kept(msgspec.Struct, frozen=True, omit_defaults=True):
@@ -70,8 +82,12 @@ class GateRecords:
         self._change(lambda kept: msgspec.structs.replace(kept, pins={**(kept.pins or {}), **definitions}))
 
     def keep(self, name: str, ask: OpenAsk) -> None:
-        """Keep a request that the same call may join."""
-        self._change(lambda kept: msgspec.structs.replace(kept, asks={**kept.asks, name: ask}))
+        """Keep a request that the same call may join, beside what other gates say of it."""
+        self._change(lambda kept: msgspec.structs.replace(kept, asks=_beside(kept.asks, name, ask)))
+
+    def leave(self, name: str, gate: str) -> None:
+        """Note that no call of a gate waits for a request."""
+        self._change(lambda kept: msgspec.structs.replace(kept, asks=_left(kept.asks, name, gate)))
 
     def drop(self, name: str, id: str) -> None:
         """Let no call join a request any more."""
@@ -109,6 +125,21 @@ class GateRecords:
                     "server as they are now"
                 ) from None
         return _Kept()
+
+
+def _beside(asks: dict[str, OpenAsk], name: str, ask: OpenAsk) -> dict[str, OpenAsk]:
+    before = asks.get(name)
+    if before is not None and before.id == ask.id:
+        ask = OpenAsk(ask.id, max(before.until, ask.until), {**before.waits, **ask.waits})
+    return {**asks, name: ask}
+
+
+def _left(asks: dict[str, OpenAsk], name: str, gate: str) -> dict[str, OpenAsk]:
+    found = asks.get(name)
+    if found is None:
+        return asks
+    waits = {each: until for each, until in found.waits.items() if each != gate}
+    return {**asks, name: msgspec.structs.replace(found, waits=waits)}
 
 
 def _without(asks: dict[str, OpenAsk], name: str) -> dict[str, OpenAsk]:
