@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import logging
 from types import SimpleNamespace
-from typing import Any
+from typing import Any, cast
 
 import pytest
 
@@ -13,6 +13,9 @@ from keyturn.models.base import Model
 from keyturn.support.credentials import credentials_of
 from keyturn.testing import ScriptedModel, function_call
 from keyturn.testing.loopback.server import HttpReply, HttpRequest
+from keyturn.tracing.export import BackendSpanExporter
+from keyturn.tracing.processor_interface import TracingExporter
+from keyturn.tracing.processors import BatchTraceProcessor
 from tests.models.test_crossing import MEMBERS
 
 KEY = "live-5e1f0c9a7b"
@@ -85,3 +88,24 @@ def test_credentials_are_read_from_whatever_request_an_error_carries() -> None:
     error = Unset()
     error.__cause__ = Refused()
     assert credentials_of(error) == {f"Bearer {KEY}", KEY, f"{KEY}-url", f"{KEY}-query"}
+
+
+def test_a_span_that_cannot_be_exported_quotes_no_key(
+    monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    monkeypatch.setenv("OPENAI_API_KEY", f"{KEY}\n")
+    assert BackendSpanExporter().api_key == KEY
+
+    class Refused(Exception):
+        request = SimpleNamespace(headers={"Authorization": f"Bearer {KEY}"}, url="https://spans.example/")
+
+    class Exporter(TracingExporter):
+        def export(self, items: Any) -> None:
+            raise Refused(f"Illegal header value b'Bearer {KEY}'")
+
+    processor = BatchTraceProcessor(Exporter())
+    processor.on_trace_start(cast("Any", SimpleNamespace(export=dict)))
+    processor.force_flush()
+    processor.shutdown()
+    assert "Illegal header value b[redacted]" in caplog.text
+    assert KEY not in caplog.text

@@ -15,6 +15,7 @@ from pathlib import Path
 from types import TracebackType
 
 from ..core.errors import KeyturnError
+from ..support.credentials import credentials_of, without
 from ..support.user_code import RaisedByUser, class_name, original, words_of
 
 VARIABLE = "KEYTURN_DONT_LOG_TOOL_DATA"
@@ -51,11 +52,16 @@ def failure_words(error: BaseException) -> str:
 
 
 def whole_words(error: BaseException) -> str:
-    """Give the class of an error and its words, however long, as far as they may be kept."""
+    """Give the class of an error and its words, however long, without the credentials of a request that it quotes."""
     raised = original(error)
     name = type(raised).__name__
     said = words_of(raised) if _ours(error) or tool_data_allowed() else ""
-    return f"{name}: {said}" if said else name
+    return f"{name}: {without(said, credentials_of(raised))}" if said else name
+
+
+def quotes_credentials(error: BaseException) -> bool:
+    """Return whether the traceback of an error, as Python prints it, quotes the credentials of a request."""
+    return _printed(error) != traceback_of(error)
 
 
 def keep_cleaned(error: BaseException, words: str, clean: Callable[[str], str]) -> None:
@@ -84,11 +90,15 @@ def failure_trace(error: BaseException) -> str:
 def traceback_of(error: BaseException) -> str:
     """Give the traceback of an error; where tool data may not be kept, its places and its class without any words."""
     raised = original(error)
-    outside = _outside(raised.__traceback__)
     if tool_data_allowed():
-        return "".join(traceback.format_exception(type(raised), raised, outside)).rstrip("\n")
-    places = "".join(traceback.format_tb(outside))
+        return without(_printed(error), credentials_of(raised))
+    places = "".join(traceback.format_tb(_outside(raised.__traceback__)))
     return f"Traceback (most recent call last):\n{places}{type(raised).__qualname__}"
+
+
+def _printed(error: BaseException) -> str:
+    raised = original(error)
+    return "".join(traceback.format_exception(type(raised), raised, _outside(raised.__traceback__))).rstrip("\n")
 
 
 def _end_of(text: str) -> str:

@@ -25,7 +25,7 @@ from .driving.home import Home
 from .driving.lease import FROZEN_MS, LATER_MS, renewed
 from .driving.taking import accepted
 from .execution import Execution
-from .logger import TRACE, failure_trace, failure_words, tool_data_allowed
+from .logger import TRACE, failure_trace, failure_words, quotes_credentials, tool_data_allowed
 from .run.open_run import steady
 
 log = logging.getLogger("keyturn.worker")
@@ -251,7 +251,7 @@ class Mover:
 def _log_failure(play: Execution, error: Exception) -> None:
     """Log once why a run stopped, with its traceback: as text where something had to be taken out of it."""
     trace = failure_trace(error)
-    whole = bool(trace) and tool_data_allowed() and not hasattr(error, TRACE)
+    whole = bool(trace) and tool_data_allowed() and not (hasattr(error, TRACE) or quotes_credentials(error))
     words = failure_words(error) + (f"\n{trace}" if trace and not whole else "")
     said = "run %s of agent %r stopped: %s"
     log.warning(said, play.run.id, play.run.root_agent, words, exc_info=original(error) if whole else None)

@@ -8,11 +8,13 @@ from __future__ import annotations
 
 import json
 import re
+import traceback
 from collections.abc import Iterable, Iterator
 from typing import Any
 from urllib.parse import parse_qsl, unquote, urlsplit
 
 from ..core.preview import REDACTED
+from .user_code import run_callback
 
 _NAMES = re.compile(r"auth|key|token|secret|cookie|password|credential|signature", re.IGNORECASE)
 _SHORTEST = 8  # what is shorter is a word that a local server takes for a key
@@ -20,7 +22,14 @@ _DEEPEST = 20
 
 
 def credentials_of(error: BaseException) -> set[str]:
-    """Return what was secret in the requests that an error, or what caused it, is about."""
+    """Return what was secret in the requests that an error, or what caused it, is about; nothing where it resists."""
+    try:
+        return run_callback(_credentials_of, error)
+    except Exception:  # an error of anybody's may fail to be read
+        return set()
+
+
+def _credentials_of(error: BaseException) -> set[str]:
     found = set[str]()
     for request in _requests_of(error):
         headers: Any = getattr(request, "headers", None)
@@ -44,7 +53,7 @@ def _requests_of(error: BaseException) -> Iterator[Any]:
 
 def _carried(about: object, name: str) -> Any:
     try:
-        return getattr(about, name, None)
+        return run_callback(getattr, about, name, None)
     except Exception:  # an error that was given no request raises another one
         return None
 
@@ -74,6 +83,11 @@ def without(text: str, values: Iterable[str]) -> str:
     for way in sorted(ways - {""}, key=len, reverse=True):
         text = text.replace(way, REDACTED)
     return text
+
+
+def traceback_without(error: BaseException) -> str:
+    """Return the traceback of an error as Python prints it, without the credentials of a request that it quotes."""
+    return without("".join(traceback.format_exception(error)).rstrip("\n"), credentials_of(error))
 
 
 def _quoted(text: str) -> Iterator[str]:

@@ -60,7 +60,8 @@ class BackendSpanExporter(TracingExporter, Sealed):
     @property
     def api_key(self) -> str | None:
         """The key that is sent, None where there is none."""
-        return self._key or os.environ.get("OPENAI_API_KEY") or None
+        key = self._key or os.environ.get("OPENAI_API_KEY") or ""
+        return key.strip() or None  # with the end of its line it would be quoted by whoever refuses the header
 
     def set_api_key(self, api_key: str) -> None:
         """Use this key from now on."""

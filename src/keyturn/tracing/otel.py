@@ -15,6 +15,7 @@ from typing import Any, cast
 from opentelemetry import trace as otel
 
 from .._version import __version__
+from ..support.credentials import traceback_without
 from ..support.user_code import contained
 from .base import NoSpan, Span
 
@@ -99,8 +100,8 @@ def _harmless() -> Generator[None]:
     try:
         with contained:
             yield
-    except Exception:
-        _LOG.warning("a span could not be exported; the run continues", exc_info=True)
+    except Exception as error:
+        _LOG.warning("a span could not be exported; the run continues\n%s", traceback_without(error))
 
 
 def configured() -> otel.TracerProvider | None:

@@ -14,6 +14,7 @@ from collections.abc import Sequence
 from typing import Any, TextIO
 
 from ..core.settable import Sealed
+from ..support.credentials import traceback_without
 from ..support.user_code import run_callback
 from .export import BackendSpanExporter
 from .processing import add_trace_processor, is_heard
@@ -144,8 +145,8 @@ class BatchTraceProcessor(TracingProcessor, Sealed):
             while batch := self._taken():
                 try:
                     run_callback(self._exporter.export, batch)
-                except Exception:
-                    _LOG.warning("%d spans could not be exported", len(batch), exc_info=True)
+                except Exception as error:
+                    _LOG.warning("%d spans could not be exported\n%s", len(batch), traceback_without(error))
 
     def _taken(self) -> list[Trace | Span[Any]]:
         with self._changed:

@@ -125,7 +125,7 @@ async def test_a_decision_wakes_a_paused_program_over_a_real_webhook_and_its_cal
             assert row.request.requester.startswith("fleet.")
             await desk.there(getattr(desk.port.app.inbox, decide)(row, by="ben"))
             await until(lambda: _delivered(desk))
-        await until(lambda: harness.woken == 2)
+        await until(lambda: harness.woken == 2 and harness.ran)
         assert harness.ran == ["a1"]
         await harness.receiver.wake(paused.request_id)
         assert harness.ran == ["a1"]

@@ -41,7 +41,6 @@ from .compact_history import compact_history
 from .fused_steps import end_of
 from .invalid_calls import check_invalid_calls, log_invalid_calls
 from .judge import answered
-from .model_errors import without_credentials
 from .proposals import ReplyReading
 from .provider_calls import ProviderCalls, checked_calls
 from .result_words import unknown_worded
@@ -289,9 +288,8 @@ async def _reply(drive: Drive, frame_id: str, model: Model, request: ModelReques
         "prompt": request.prompt,
     }
     if not drive.listens(frame_id):
-        with without_credentials:
-            return _counted(await answer_of(model.get_response, *asked, **kept), name_of(model))
-    with without_credentials, contained:
+        return _counted(await answer_of(model.get_response, *asked, **kept), name_of(model))
+    with contained:
         final = await _streamed(drive, frame_id, model.stream_response(*asked, **kept))
     if final is None:
         raise ModelBehaviorError("the model's stream ended before its reply was complete; nothing of it was recorded")

@@ -23,7 +23,6 @@ from ..driving.drive import Drive
 from ..driving.usage_limits import name_of
 from ..logger import error_words, logger
 from ..run.frame_settings import FrameSettings
-from .model_errors import without_credentials
 
 _GROWN = 10  # how many items a conversation grows before it is tried again
 
@@ -87,7 +86,7 @@ async def _asked(drive: Drive, compaction: Any, model: Model, older: list[Item])
                 conversation_id=None,
                 prompt=None,
             )
-            with without_credentials, contained:
+            with contained:
                 return await (asking if drive.traces is None else drive.traces.chat(model, request, asking))
     finally:
         drive.meter.asking -= 1

@@ -17,7 +17,7 @@ from ...core.run import Call
 from ...support.credentials import without
 from ...support.user_code import original
 from ...tools.base import OutcomeUnknown, Tool, ToolProblem
-from ..logger import TRACE, WORDS, keep_cleaned, tool_data_allowed, traceback_of
+from ..logger import TRACE, WORDS, keep_cleaned, tool_data_allowed, traceback_of, whole_words
 
 log = logging.getLogger("keyturn.tools")
 
@@ -44,9 +44,7 @@ def keep_words(call: Call, error: BaseException) -> None:
 
 
 def _words(call: Call, error: BaseException) -> str:
-    raised = original(error)
-    name = type(raised).__name__
-    return without_secrets(call, f"{name}: {raised}") if tool_data_allowed() else name
+    return without_secrets(call, whole_words(error)) if tool_data_allowed() else type(original(error)).__name__
 
 
 def without_secrets(call: Call, text: str) -> str:
