@@ -100,17 +100,15 @@ class CallerWebhooks(Channel, Sealed):
 
     async def _instance(self, store: Any, account: str) -> CallerWebhook | None:
         """Return where an instance hears of its decisions now, with the secret that it shares with its receiver."""
-        self._instances.pop(account, None)
         found = instance_of(await Book(store).read(), account)
         delivery = None if found is None else found.delivery
-        if delivery is None:
-            return None
         keys: Ring = getattr(store, "keys", ring)()
-        secret = opened_secret(keys, account, delivery.registration, delivery.secret)
-        if secret is None:  # the key that sealed it was retired: its receiver is to be stated again
+        secret = delivery and opened_secret(keys, account, delivery.registration, delivery.secret)
+        # A message to the account may be under way: what it is sent to is replaced at once.
+        if delivery is None or secret is None:  # the key that sealed it was retired: it is to be stated again
+            self._instances.pop(account, None)
             return None
-        made = CallerWebhook(url=delivery.url, secret=secret_text(secret), aap=True)
-        self._instances[account] = made
+        made = self._instances[account] = CallerWebhook(url=delivery.url, secret=secret_text(secret), aap=True)
         return made
 
     async def verify(self, url: str, secret: str, told: Mapping[str, str]) -> bool:

@@ -11,6 +11,7 @@ from pydantic import BaseModel
 from keyturn import Agent, FunctionTool, ModelSettings, function_tool, handoff
 from keyturn.core.errors import ModelBehaviorError
 from keyturn.models.openai.chat import OpenAIChatCompletionsModel
+from keyturn.models.openai.written_calls import Offered, written_call
 from keyturn.testing.loopback.chat import ChatServer
 from tests.playing import play
 
@@ -92,6 +93,14 @@ async def test_an_answer_that_mentions_a_call_is_an_answer(text: str, streamed: 
 async def test_data_that_looks_like_a_call_is_the_answer(streamed: bool) -> None:
     assert (await played(PAY, streamed, output_type=Bill))[0] == Bill(name="pay", arguments=Amount(amount=3))
     assert (await played(PAY, streamed, model_settings=ModelSettings(tool_choice="none")))[0] == PAY
+
+
+@pytest.mark.parametrize("text", [" ", "```", "``` ", "```a", "[TOOL_CALLS]", "[TOOL_CALLS] [", "<tool_call>", "pay("])
+def test_a_long_text_is_read_once(text: str) -> None:
+    """A million spaces or letters where a call could begin: each was read again from each of them."""
+    for filling in " a":
+        said = {"type": "message", "role": "assistant", "content": text + 1_000_000 * filling + "!"}
+        assert written_call([said], Offered(frozenset({"pay"}))) is None
 
 
 async def test_a_model_that_writes_nothing_else_fails_at_the_bound(streamed: bool) -> None:

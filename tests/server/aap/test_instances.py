@@ -16,6 +16,7 @@ import uvicorn
 from keyturn import ExternalAgent, UserError
 from keyturn.asks.webhooks import CallerWebhooks
 from keyturn.audit.directory import faults_of
+from keyturn.channels.base import Message, Recipient
 from keyturn.core.errors import NotAllowed
 from keyturn.core.people import Decider
 from keyturn.directory import events as ev
@@ -131,6 +132,39 @@ async def test_a_decision_wakes_a_paused_program_over_a_real_webhook_and_its_cal
         assert harness.ran == ["a1"]
 
 
+async def test_a_decision_is_posted_while_the_account_is_looked_up_for_another(desk: Desk) -> None:
+    """It was refused as if the account had no receiver, which nothing repairs."""
+    harness, [channel] = Harness(), desk.port.app.channels.channels
+    journal, reading, read = desk.port.app.journal, asyncio.Event(), asyncio.Event()
+
+    class SlowJournal:
+        tenant = journal.tenant
+        keys = journal.keys
+
+        async def read(self, name: str, after: int) -> Any:
+            reading.set()
+            await read.wait()
+            return await journal.read(name, after)
+
+    async def meet(account: str, id: str) -> None:
+        assert await channel._instance(journal, account)
+        other = asyncio.ensure_future(channel._instance(SlowJournal(), account))
+        await reading.wait()
+        to = Recipient(person=account, channel=channel.name)
+        await channel.send(Message(id=f"msg_{'0' * 32}", topic="ask.resolved", to=to, title="", run=id))
+        read.set()
+        assert await other
+
+    async with served(harness.receiver.asgi()) as url:
+        await harness.provision(desk, url)
+        await harness.gate.check(harness.call("c1"))
+        [row] = await desk.there(desk.port.app.inbox.list())
+        await desk.there(meet(row.request.requester, row.run))
+        await until(lambda: harness.woken == 1)
+        await desk.there(desk.port.app.inbox.reject(row, by="ben"))
+        await until(lambda: _delivered(desk))
+
+
 async def _delivered(desk: Desk) -> bool:
     journal = desk.port.app.journal
     return not await desk.there(journal.outbox()) and not await desk.there(journal.deliveries(DeliveryQuery()))
@@ -151,8 +185,9 @@ async def test_a_receiver_that_does_not_echo_its_challenge_gets_no_instance(desk
 
     async with served(yes) as url:
         assert await desk.code(desk.send("POST", key="k", body=_delivery(url))) == (422, "webhook_verification_failed")
-    for url, code in (("ftp://x/", "invalid_webhook_url"), ("https://u:p@agent.example/", "invalid_webhook_url")):
-        assert await desk.code(desk.send("POST", key="k", body=_delivery(url))) == (400, code), url
+    for url in ("ftp://x/", "https://u:p@agent.example/", "https://[::1/"):
+        sent = desk.send("POST", key="k", body=_delivery(url))
+        assert await desk.code(sent) == (400, "invalid_webhook_url"), url
     other_kind = _delivery(NOWHERE)
     other_kind["delivery"]["type"] = "socket"
     assert await desk.code(desk.send("POST", key="k", body=other_kind)) == (400, "unsupported_delivery_type")

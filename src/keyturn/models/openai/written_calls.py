@@ -18,19 +18,20 @@ from ...core.items import Item, message_text
 
 _NAME = r"(?:functions\.)?([\w.:-]+)"
 _QUOTED = rf"""["']{_NAME}["']"""
+# No two quantifiers here share characters, unless the first gives none back: a text of spaces is read once.
 # The beginning of a call in JSON: its name, and then its arguments.
 _JSON = (
     rf"""\{{\s*(?:["']type["']\s*:\s*["']function["']\s*,\s*)?["']name["']\s*:\s*{_QUOTED}\s*,\s*"""
     r"""["'](?:arguments|parameters|args|params)["']\s*:"""
 )
-_FENCE = r"\s*(?:```\w*\s*)?\[?\s*"
+_FENCE = r"\s*+(?:```(?:\w++(?![.:(-]))?+\s*+)?+(?:\[\s*+)?+"
 _WHOLE = re.compile(rf"{_FENCE}{_JSON}.*[\]}}][\s`;]*\Z|{_FENCE}{_NAME}\([^\n]*[)\]][\s`;]*\Z", re.DOTALL)
 _MARKED = re.compile(
     "|".join(
         (
             rf"<tool_call>\s*{_JSON}",  # Qwen, Hermes
             rf"<function={_NAME}",  # Qwen Coder, Llama
-            rf"\[TOOL_CALLS\]\s*\[?\s*(?:{_JSON}|{_NAME})",  # Mistral
+            rf"\[TOOL_CALLS\]\s*+(?:\[\s*+)?+(?:{_JSON}|{_NAME})",  # Mistral
             rf"<\|python_(?:tag|start)\|>\s*(?:{_JSON}|{_NAME}\()",  # Llama
             rf"<\uff5ctool\u2581sep\uff5c>{_NAME}",  # DeepSeek
             rf"<\uff5cDSML\uff5cinvoke name={_QUOTED}",

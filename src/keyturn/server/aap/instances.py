@@ -106,7 +106,7 @@ class Provisioner:
         """Return a receiver that gave a challenge back, with its secret sealed, or refuse it."""
         if given.type != "webhook":
             raise AapRefused(400, "unsupported_delivery_type", "delivery is of type webhook", "delivery")
-        for who in (self.id, f"host {urlsplit(given.url).hostname}"):
+        for who in (self.id, f"host {_host_of(given.url)}"):
             self.limits.spend(RECEIVERS, who)
         told = {
             "id": str(uuid4()),
@@ -133,6 +133,13 @@ class Provisioner:
             raise AapRefused(400, "invalid_webhook_url", str(error), "delivery") from None
         words = "this server posts no webhooks: its app has no CallerWebhooks among its channels"
         raise AapRefused(400, "unsupported_delivery_type", words, "delivery")
+
+
+def _host_of(url: str) -> str | None:
+    try:
+        return urlsplit(url).hostname
+    except ValueError:
+        raise AapRefused(400, "invalid_webhook_url", "the address is not a URL", "delivery") from None
 
 
 async def _provisioner(request: Request) -> Provisioner:
