@@ -15,6 +15,7 @@ import sys
 
 from mcp import Client
 from mcp.client.stdio import StdioServerParameters, stdio_client
+from mcp_types import TextContent
 
 from examples.coding_agent_hook import served
 from keyturn import App, ExternalAgent
@@ -48,7 +49,8 @@ async def main() -> None:
                     await app.inbox.approve(rows[0], by="ada")
                 else:
                     await app.inbox.reject(rows[0], by="ada", message="Once is enough.")
-                print((await buying).content[0].text)
+                for part in (await buying).content:
+                    print(part.text if isinstance(part, TextContent) else part)
 
 
 if __name__ == "__main__":

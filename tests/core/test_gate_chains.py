@@ -345,10 +345,10 @@ def test_the_auditor_finds_a_step_that_was_left_out() -> None:
         again: Any = lines[2].events[1]
         lines[2:] = [replace(lines[2], events=[lines[2].events[0], replace(again, terms=Approval(role="ops"))])]
 
-    assert "before every step" in forged(early)
+    assert "a step of its chain was not met" in forged(early)
     assert "was not asked for" in forged(unopened) or "no other was asked for" in forged(unopened)
     assert "was not asked for" in forged(others)
-    assert "in an earlier step" in forged(lambda lines: lines.__setitem__(3, by(lines[3], BOTH)))
+    assert "of an earlier step" in forged(lambda lines: lines.__setitem__(3, by(lines[3], BOTH)))
     assert "do not name" in forged(lambda lines: lines.__setitem__(3, by(lines[3], person("kim", "ops"))))
     assert not forged(lambda lines: None)
 

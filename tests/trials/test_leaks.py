@@ -61,7 +61,7 @@ echo '{"leak": "one_approval_twice", "leaked": null, "what": "could not be shown
     said = capsys.readouterr().out
     assert "| a subagent writes | holds: asked for write_file | LEAKS: a\\|b | LEAKS: a\\|b |" in said
     assert "| ?: could not be shown |" in said
-    assert "| holds: shown {'amount': 10} | - | - |" in said
+    assert "| holds: not requested: the model gets the error of the schema | - | - |" in said
     assert "With theirs 1.2." in said
 
 

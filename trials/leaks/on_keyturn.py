@@ -225,7 +225,10 @@ async def a_result_in_place_of_an_approval(place: Path) -> Found:
 @leak
 async def what_a_person_is_shown(place: Path) -> Found:
     bank = Bank(function_call("pay", '{"amount": "10"}', call_id="c1"))
-    shown = (await bank.agent.run("Pay 10.")).output.approvals[0].args
+    output = (await bank.agent.run("Pay 10.")).output
+    if isinstance(output, str):
+        return bool(bank.ran), "not requested: the model gets the error of the schema"
+    shown = output.approvals[0].args
     return shown != {"amount": 10}, f"shown {shown!r}"
 
 
