@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import asyncio
+import threading
 import time
 from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
 from typing import Annotated, Any
 
 import psycopg
@@ -11,7 +14,7 @@ import pytest
 
 from keyturn import Agent, App, UserError, function_tool
 from keyturn.cli.main import main
-from keyturn.fleet import DBOSEngine, Engine, Wake
+from keyturn.fleet import DBOSEngine, Engine, Wake, WakeOutcome
 from keyturn.fleet.dbos import SCHEMA
 from keyturn.journal.base import Store
 from keyturn.journal.postgres import PostgresJournal
@@ -22,6 +25,16 @@ from tests.table import each
 from tests.waiting import until, until_status
 
 installed = pytest.mark.skipif(not is_installed("dbos"), reason="dbos is not installed: pip install 'keyturn[dbos]'")
+
+
+class Idle:
+    """Moves no run."""
+
+    slots = 1
+    tenant = "default"
+
+    async def move(self, wake: Wake) -> WakeOutcome:
+        return WakeOutcome("elsewhere")
 
 
 @installed
@@ -105,6 +118,47 @@ async def _is_done(engine: DBOSEngine, run: str) -> bool:
 async def _is_gone(engine: DBOSEngine, run: str) -> bool:
     await engine.forget("default", run)
     return await engine.place("default", run) is None
+
+
+@installed
+async def test_an_engine_whose_database_does_not_answer_holds_up_nothing_else(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Pages are drawn in the threads of the event loop: a database that hangs had them all in half a minute."""
+    answers, asked = threading.Event(), list[object]()
+
+    class Hanging:
+        def enqueue(self, *given: object) -> None:
+            asked.append(given)
+            answers.wait()
+
+        def destroy(self) -> None: ...
+
+    engine = DBOSEngine("postgresql://db.example/keyturn")
+    monkeypatch.setattr(DBOSEngine, "_connect", lambda _engine: Hanging())
+    asyncio.get_running_loop().set_default_executor(ThreadPoolExecutor(1))
+    async with engine.open():
+        waiting = asyncio.ensure_future(engine.wake([Wake("default", "run", "1")]))
+        try:
+            await until(lambda: bool(asked))
+            assert await asyncio.wait_for(asyncio.to_thread(lambda: "drawn"), 20) == "drawn"
+        finally:
+            answers.set()
+            await waiting
+
+
+@installed
+async def test_a_worker_whose_launch_failed_is_launched_again(monkeypatch: pytest.MonkeyPatch) -> None:
+    """One blip of the database, and each later try was refused since "DBOS is one object of a process"."""
+    engine, launched = DBOSEngine("postgresql://db.example/keyturn"), list[str]()
+
+    def away() -> None:
+        launched.append("")
+        raise ConnectionError("the database is away")
+
+    monkeypatch.setattr("dbos.DBOS.launch", staticmethod(away))
+    for _ in range(2):
+        with pytest.raises(ConnectionError, match="is away"):
+            await engine.work(Idle())
+    assert len(launched) == 2
 
 
 @each(

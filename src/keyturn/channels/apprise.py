@@ -12,8 +12,8 @@ from typing import Any
 
 from ..core.errors import UserError
 from ..core.settable import Sealed
+from ..support.daemon_threads import DaemonThreads
 from .base import CHANNEL_RULES, Channel, ChannelRefused, Message, channel_name
-from .threads import ChannelThreads
 
 try:
     import apprise
@@ -49,7 +49,7 @@ class AppriseChannel(Channel, Sealed):
         self.name = channel_name(name)
         self.timeout = 30.0
         self._details = details
-        self._threads = ChannelThreads(self.at_once * 2)
+        self._threads = DaemonThreads(self.at_once * 2)
         self._schemes = frozenset(scheme.lower() for scheme in schemes)
         self._services = dict(services)
         for known, url in self._services.items():

@@ -16,9 +16,9 @@ from dataclasses import dataclass, field
 from functools import cache
 from typing import Any
 
+from ..support.daemon_threads import DaemonThreads
 from .addresses import Target, check_addresses, target_of
 from .base import ChannelBusy, ChannelRefused
-from .threads import ChannelThreads
 
 Resolver = Callable[[str, int], Awaitable[list[str]]]
 
@@ -44,7 +44,7 @@ def own_resolver() -> Resolver:
 
     Whoever gives an address chooses how long its name takes; the threads of the pages are not kept waiting by it.
     """
-    threads = ChannelThreads(_LOOKUPS)
+    threads = DaemonThreads(_LOOKUPS)
 
     async def resolve(host: str, port: int) -> list[str]:
         found = await threads.run(lambda: socket.getaddrinfo(host, port, type=socket.SOCK_STREAM))

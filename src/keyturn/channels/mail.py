@@ -18,9 +18,9 @@ from typing import Literal
 
 from ..core.errors import UserError
 from ..core.settable import Sealed
+from ..support.daemon_threads import DaemonThreads
 from .base import CHANNEL_RULES, Channel, ChannelRefused, Message, channel_name
 from .mail_pages import FOOT, page
-from .threads import ChannelThreads
 
 Security = Literal["starttls", "tls", "none"]
 
@@ -62,7 +62,7 @@ class MailChannel(Channel, Sealed):
         self._security: Security = security
         self._login, self._to = login, to
         self._tls = tls or ssl.create_default_context()
-        self._threads = ChannelThreads(self.at_once * 2)
+        self._threads = DaemonThreads(self.at_once * 2)
         try:
             self._sender = _address(sender)
         except ChannelRefused:

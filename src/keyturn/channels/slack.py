@@ -11,9 +11,9 @@ from typing import Any, cast
 from ..core.errors import UserError
 from ..core.settable import Sealed
 from ..render.verdicts import takes_two
+from ..support.daemon_threads import DaemonThreads
 from .base import CHANNEL_RULES, Channel, ChannelBusy, ChannelRefused, Message, channel_name
 from .slack_replies import ACTION
-from .threads import ChannelThreads
 
 try:
     from slack_sdk import WebClient
@@ -65,7 +65,7 @@ class SlackChannel(Channel, Sealed):
         self.name = channel_name(name)
         self.timeout = 15.0
         self._to, self._buttons = to, buttons
-        self._threads = ChannelThreads(self.at_once * 2)
+        self._threads = DaemonThreads(self.at_once * 2)
         where = {} if base_url is None else {"base_url": base_url}
         self._client: Any = cast("Any", WebClient)(token=token, timeout=10, retry_handlers=[], **where)
 

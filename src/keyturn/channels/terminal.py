@@ -6,8 +6,8 @@ import sys
 from typing import TextIO
 
 from ..core.settable import Sealed
+from ..support.daemon_threads import DaemonThreads
 from .base import CHANNEL_RULES, Channel, Message, channel_name
-from .threads import ChannelThreads
 
 
 class TerminalChannel(Channel, Sealed):
@@ -25,7 +25,7 @@ class TerminalChannel(Channel, Sealed):
         self.timeout = 5.0
         self.at_once = 1
         self._stream, self._bell = stream, bell
-        self._threads = ChannelThreads(1)
+        self._threads = DaemonThreads(1)
 
     async def send(self, message: Message) -> None:
         stream = self._stream if self._stream is not None else sys.stderr

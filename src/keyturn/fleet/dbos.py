@@ -18,6 +18,7 @@ from secrets import token_hex
 from typing import Any, Self
 
 from ..core.errors import StorageError, UserError
+from ..support.daemon_threads import DaemonThreads
 from ..support.pooled_urls import pooled_url
 from .base import EngineHealth, EnginePlace, Moves, Wake
 
@@ -29,6 +30,7 @@ _WORKFLOW = "keyturn-advance"
 _VERSION = "keyturn-engine-1"
 _POLL = 0.1  # how often a worker asks for rows, in seconds
 _CONNECTIONS = 4
+_THREADS = 8  # in which its database is asked: where that does not answer, nothing but the engine stands still
 _MOST = 1_000  # so many rows are looked at, or deleted, at once
 _DRAIN = 3_600  # nobody is waited for so long: the mover ends what it moves
 _OPEN = ["ENQUEUED", "PENDING", "DELAYED"]
@@ -44,7 +46,7 @@ class DBOSEngine:
     'billing'
     """
 
-    __slots__ = ("_client", "_leaving", "_pooled", "_schema", "_url", "queue")
+    __slots__ = ("_client", "_leaving", "_pooled", "_schema", "_threads", "_url", "queue")
 
     def __init__(self, url: str, *, queue: str = "keyturn", schema: str = SCHEMA) -> None:
         if not url.startswith(("postgresql://", "postgres://")):
@@ -54,6 +56,7 @@ class DBOSEngine:
         self._schema = schema
         self._client: Any = None
         self._leaving = asyncio.Event()
+        self._threads = DaemonThreads(_THREADS)
 
     @classmethod
     def named(cls, journal: str, url: str) -> Self:
@@ -63,12 +66,12 @@ class DBOSEngine:
     @asynccontextmanager
     async def open(self) -> AsyncGenerator[None]:
         """Make the tables, if they are not there, and connect."""
-        self._client = await asyncio.to_thread(self._connect)
+        self._client = await self._threads.run(self._connect)
         try:
             yield
         finally:
             client, self._client = self._client, None
-            await asyncio.to_thread(client.destroy)
+            await self._threads.run(client.destroy)
 
     def _connect(self) -> Any:
         from dbos import DBOS, DBOSClient, DBOSPortableJSONSerializer
@@ -97,11 +100,17 @@ class DBOSEngine:
         """Take rows, as many at once as the mover has slots, until stopped."""
         self._leaving.clear()
         worker = _Worker(moves, asyncio.get_running_loop())
-        await asyncio.to_thread(self._launch, worker)
+        launching = asyncio.ensure_future(self._threads.run(lambda: self._launch(worker)))
         try:
+            await asyncio.shield(launching)
             await self._leaving.wait()
         finally:
-            await asyncio.shield(asyncio.to_thread(worker.destroy))
+            await asyncio.shield(self._ended(launching, worker))
+
+    async def _ended(self, launching: asyncio.Future[None], worker: _Worker) -> None:
+        """Stop a worker, also one that was not launched whole: another one can be launched then."""
+        await asyncio.wait({launching})
+        await self._threads.run(worker.destroy)
 
     def _launch(self, worker: _Worker) -> None:
         from dbos import DBOS, DBOSConfig, DBOSPortableJSONSerializer
@@ -126,7 +135,7 @@ class DBOSEngine:
 
     async def wake(self, wakes: Sequence[Wake]) -> None:
         """Add a row for each; one that is there is not added again."""
-        await asyncio.to_thread(self._enqueue, list(wakes))
+        await self._threads.run(lambda: self._enqueue(wakes))
 
     def _enqueue(self, wakes: Sequence[Wake]) -> None:
         from dbos import EnqueueOptions
@@ -155,14 +164,14 @@ class DBOSEngine:
         until = datetime.fromtimestamp(before / 1_000, UTC).isoformat()
         mine = {"name": _WORKFLOW, "end_time": until, "limit": _MOST}
         if held := await self._rows(status="PENDING", **mine):
-            await asyncio.to_thread(self._client.cancel_workflows, [row.workflow_id for row in held])
+            await self._threads.run(lambda: self._client.cancel_workflows([row.workflow_id for row in held]))
         done = await self._rows(status=_DONE, **mine)
         await self._delete(done)
         return len(done)
 
     async def _delete(self, rows: Sequence[Any]) -> None:
         if rows:
-            await asyncio.to_thread(self._client.delete_workflows, [row.workflow_id for row in rows])
+            await self._threads.run(lambda: self._client.delete_workflows([row.workflow_id for row in rows]))
 
     async def health(self) -> EngineHealth:
         """Return how many rows wait, up to a thousand, and since when."""
@@ -182,7 +191,7 @@ class DBOSEngine:
         if self._client is None:
             raise ConnectionError("the engine dbos is not open")
         wanted |= {"load_input": False, "load_output": False}
-        return await asyncio.to_thread(lambda: self._client.list_workflows(**wanted))
+        return await self._threads.run(lambda: self._client.list_workflows(**wanted))
 
 
 class _Worker:
@@ -197,9 +206,9 @@ class _Worker:
         if _AT_WORK:
             raise UserError("DBOS is one object of a process: only one app of a process can work by it")
         _register(dbos)
-        dbos(config=config)
-        _AT_WORK.append(self)
         self._dbos = dbos
+        _AT_WORK.append(self)
+        dbos(config=config)
         dbos.listen_queues([name])
         dbos.launch()
         dbos.register_queue(

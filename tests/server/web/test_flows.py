@@ -80,6 +80,35 @@ def test_a_letter_never_decides_the_request_before_the_chosen_one(at: Desk) -> N
     assert at.state("notices") == "open"
 
 
+def test_a_press_that_was_on_its_way_decides_nothing_that_was_drawn_in_between(at: Desk) -> None:
+    """The call is asked anew, with another file's changes for example: the same letter is for what was read."""
+    at.asks("notices")
+    id = at.asked["notices"]
+    page = at.window(path=f"/requests/{id}")
+    decided = list[str]()
+    page.on("request", lambda made: decided.append(made.url) if made.url.endswith("/decide") else None)
+
+    def asked_anew(route: Any) -> None:
+        answer = route.fetch()
+        route.fulfill(response=answer, body=re.sub(r'data-revision="\d+"', 'data-revision="9"', answer.text()))
+
+    page.route(f"**/requests/{id}?since=*", asked_anew)
+    page.evaluate(
+        """() => new MutationObserver((_, self) => {
+            if (!document.querySelector('.request[data-revision="9"]')) return;
+            self.disconnect();
+            document.body.dispatchEvent(new KeyboardEvent("keydown", {key: "a", bubbles: true}));
+        }).observe(document, {subtree: true, childList: true})"""
+    )
+    row = at.served.does(at.served.app.inbox.get(id))
+    at.served.does(at.served.app.inbox.take(row, by="ben"))
+    page.locator('.request[data-revision="9"] .keys:not([inert])').wait_for()
+    assert not decided
+    page.unroute_all(behavior="wait")
+    page.keyboard.press("a")
+    expect(page.locator(".sentence")).to_contain_text("Approved by ada")
+
+
 def test_what_is_risky_is_pressed_twice_or_held(at: Desk) -> None:
     at.asks("ci")
     page = at.window(path=f"/requests/{at.asked['ci']}")

@@ -290,11 +290,7 @@
     const fresh = one(".request", made);
     if (!fresh) return closed(open, answer.status === 401 ? "Your session ended: reload the page to sign in." : one(".empty p", made)?.textContent);
     const focused = carry(open, fresh);
-    const moved = verdicts(open) !== verdicts(fresh) && all(".keys, .answer, .doubts", fresh);
-    for (const each of moved || []) {
-      each.inert = true;
-      setTimeout(() => (each.inert = false), 500);
-    }
+    if (verdicts(open) !== verdicts(fresh)) calm(fresh);
     const now = placedIn(open, fresh);
     focused();
     htmx.process(now);
@@ -371,7 +367,15 @@
     fresh.append(Object.assign(document.createElement("div"), { className: "actions" }));
     fresh.lastChild.append(told);
   };
-  // Buttons that came or went while a finger was on its way take no press for a moment.
+  // Buttons that came or went while a finger was on its way take no press for a moment, nor do those of a new asking.
+  const calm = (within) => {
+    for (const each of all(".keys, .answer, .doubts", within)) {
+      each.inert = true;
+      setTimeout(() => (each.inert = false), 500);
+    }
+  };
+  const asking = () => ({ ...one(".request")?.dataset });
+  let asked = asking();
   const verdicts = (within) => all("[data-actions] button, [data-answered] button", within).map((each) => each.value).join();
   let known = null;
   let source = null;
@@ -508,6 +512,9 @@
 
   const settled = () => {
     hold();
+    const now = asking();
+    if (now.request === asked.request && now.revision !== asked.revision) calm(document);
+    asked = now;
     const row = one("[data-row]")?.content.querySelector(".row");
     if (row) placed(document.adoptNode(row));
     ready(document);

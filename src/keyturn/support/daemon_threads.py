@@ -1,7 +1,7 @@
-"""Run a library that blocks in a thread, so that a slow receiver never holds up the event loop.
+"""Run a library that blocks in a thread, so that a server that does not answer never holds up the event loop.
 
-Each channel has threads of its own, a few. One that never comes back is lost to its channel and to nobody else, and
-does not keep the process from ending.
+Each channel and each engine has threads of its own, a few. One that never comes back is lost to its owner and to nobody
+else, and does not keep the process from ending.
 """
 
 from __future__ import annotations
@@ -15,10 +15,10 @@ from typing import TypeVar
 Result = TypeVar("Result")
 
 
-class ChannelThreads:
+class DaemonThreads:
     """Runs functions in daemon threads, at most `most` at once.
 
-    >>> asyncio.run(ChannelThreads(2).run(lambda: 5))
+    >>> asyncio.run(DaemonThreads(2).run(lambda: 5))
     5
     """
 
@@ -28,7 +28,7 @@ class ChannelThreads:
     async def run(self, do: Callable[[], Result]) -> Result:
         """Run a function in a thread and return what it returns; whoever is cancelled waits for it no longer."""
         if not self._free.acquire(blocking=False):
-            raise TimeoutError("earlier messages of this channel have not come back from its library")
+            raise TimeoutError("earlier calls have not come back from the library")
         loop = asyncio.get_running_loop()
         done: asyncio.Future[Result] = loop.create_future()
 
@@ -45,7 +45,7 @@ class ChannelThreads:
                 loop.call_soon_threadsafe(_settle, done, result, error)
 
         try:
-            threading.Thread(target=work, name="keyturn-channel", daemon=True).start()
+            threading.Thread(target=work, name="keyturn-blocking", daemon=True).start()
         except RuntimeError:  # a process short of memory
             self._free.release()
             raise
@@ -60,4 +60,4 @@ def _settle(done: asyncio.Future[Result], result: Result | None, error: BaseExce
     elif isinstance(error, Exception) and not isinstance(error, StopIteration):
         done.set_exception(error)
     else:
-        done.set_exception(RuntimeError(f"the channel's library raised {type(error).__name__}"))
+        done.set_exception(RuntimeError(f"the library raised {type(error).__name__}"))
