@@ -51,10 +51,14 @@ async def test_the_runs_of_a_process_that_died_are_due_before_its_lease_is_over(
         assert holder.stdout.readline() == "holds\n"
         journal: Any = open_journal(place.url)
         assert (await journal.absent(), await journal.due()) == ([], [])
+        [row] = await journal.workers()
+        assert (row.name, row.runs, row.alive) == (worker, 1, True)
+        assert row.since > 0 < row.until
         [(epoch,)] = await journal.whole(lambda db: db.execute("SELECT epoch FROM runs"))
         holder.send_signal(signal.SIGKILL)
         holder.wait()
         await absent(journal, [worker])
+        assert [(row.name, row.runs, row.alive) for row in await journal.workers()] == [(worker, 1, False)]
         await journal.end_claims(worker)
         assert await journal.due() == ["run"]
         claim = await journal.claim("run", "another", MINUTE)
@@ -72,6 +76,7 @@ async def test_a_worker_that_leaves_shows_itself_no_more(place: Place, tmp_path:
     await journal.append("run", 0, [b"1"])
     await journal.claim("run", worker, MINUTE)
     assert await other.absent() == []
+    assert [(row.runs, row.alive) for row in await other.workers()] in ([(0, True), (1, True)], [(1, True), (0, True)])
     await journal.be_absent(worker)
     if place.url.startswith("postgresql"):
         await absent(other, [worker])

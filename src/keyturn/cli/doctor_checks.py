@@ -22,11 +22,10 @@ from ..core.request import Request
 from ..directory.people import People
 from ..directory.signed import trusted_keys
 from ..directory.state import Directory
-from ..engine.backlog import grouped, what_moves
+from ..engine.backlog import DueGroup, due_groups
 from ..engine.run.log_cache import log_in
 from ..inbox.rule_lint import complaints_of
 from ..journal.base import Store
-from ..journal.optional import Backlog
 from ..journal.rows import DeliveryQuery, Query
 from ..journal.statements import SCHEMA
 from ..models.providers import PROVIDERS
@@ -157,17 +156,17 @@ async def _rows(store: Store) -> list[Diagnosis]:
 
 async def _backlog(store: Store) -> list[Diagnosis]:
     """Say which runs are due and not executed, by what a worker needs to execute them."""
-    if not isinstance(store, Backlog):
-        return []
-    due, now = await store.overdue(_LOOKED_AT), await store.now()
-    made: list[Diagnosis] = []
-    for (agent, format), several in grouped(due).items():
-        longest = max((now - each.at) / 1000 for each in several)
-        said = (
-            f"{plural(len(several), 'run')} of agent {agent} due, the first for {longest:.0f} s, executed by no worker"
-        )
-        made.append(Diagnosis("warn", "workers", said, what_moves(agent, format)))
-    return made
+    found = await due_groups(store)
+    return [Diagnosis("warn", "workers", f"{due_words(each)}, executed by no worker", each.remedy) for each in found]
+
+
+def due_words(group: DueGroup) -> str:
+    """Say how many runs of an agent are due.
+
+    >>> due_words(DueGroup("desk", 0, 2, 3.4))
+    '2 runs of agent desk due, the first for 3 s'
+    """
+    return f"{plural(group.runs, 'run')} of agent {group.agent} due, the first for {group.seconds:.0f} s"
 
 
 def _directory(directory: Directory, people: People) -> list[Diagnosis]:

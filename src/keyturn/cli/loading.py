@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import argparse
+import os
 import sys
 from importlib import import_module
 from pathlib import Path
 
 from ..application.app import App
 from ..core.errors import UserError
-from ..fleet import engine_named
+from ..fleet import JOURNAL, engine_named
 
 
 def external(journal: str) -> App:
@@ -40,12 +41,12 @@ def found(where: str) -> App:
     return app
 
 
-def describe_engine(parser: argparse.ArgumentParser) -> None:
-    """Add the arguments by which an engine is chosen."""
+def describe_engine(parser: argparse.ArgumentParser, default: str = "the app's, KEYTURN_ENGINE") -> None:
+    """Add the arguments by which an engine is chosen, and which one is the default."""
     parser.add_argument(
         "--engine",
         metavar="NAME",
-        help="what hands runs to workers: journal, dbos, temporal (default: the app's, KEYTURN_ENGINE)",
+        help=f"what hands runs to workers: journal, dbos, temporal (default: {default})",
     )
     parser.add_argument(
         "--engine-url",
@@ -54,9 +55,21 @@ def describe_engine(parser: argparse.ArgumentParser) -> None:
     )
 
 
+def engine_asked_for(arguments: argparse.Namespace) -> tuple[str, str]:
+    """Return the name and the URL of the engine that a command names, or else the environment."""
+    usual = os.environ.get("KEYTURN_ENGINE") or ""
+    name = arguments.engine or usual or JOURNAL
+    if arguments.engine_url is not None and name == JOURNAL:
+        raise UserError("--engine-url requires --engine")
+    # The URL of the environment is that of the environment's engine.
+    url = os.environ.get("KEYTURN_ENGINE_URL", "") if usual in ("", name) else ""
+    return name, arguments.engine_url or url
+
+
 def use_engine(app: App, arguments: argparse.Namespace) -> None:
     """Give an app the engine that a command names, or raise `UserError`."""
     if arguments.engine is not None:
-        app.engine = engine_named(arguments.engine, getattr(app.journal, "url", ""), arguments.engine_url or "")
+        name, url = engine_asked_for(arguments)
+        app.engine = engine_named(name, getattr(app.journal, "url", ""), url)
     elif arguments.engine_url is not None:
         raise UserError("--engine-url requires --engine")

@@ -64,6 +64,8 @@ GROUPS: dict[str, dict[str, str]] = {
         "copy": "copy a journal to another store: keyturn copy sqlite:///keyturn.db postgresql://...",
         "erase": "erase the content of old runs: keyturn erase sqlite:///keyturn.db --older-than 90d",
         "restored": "after restoring a backup, mark unfinished calls as in doubt: keyturn restored URL",
+        "fleet": "show workers, due runs and the engine: keyturn fleet postgresql://db/keyturn",
+        "engine": "check and tidy the engine that hands runs to workers: keyturn engine check --engine dbos",
         "doctor": "diagnose a journal and this machine: keyturn doctor --app module:app",
     },
     "Connect": {

@@ -52,11 +52,7 @@ Work = Callable[[Any], Awaitable[Told | int]]
 
 def describe_journal(parser: argparse.ArgumentParser, *, people: bool = False, server: bool = False) -> None:
     """Add the options that say which journal, whose part of it, as whom, and how the answer is printed."""
-    parser.add_argument(
-        "--journal",
-        metavar="URL",
-        help=f"the journal (default: {JOURNAL}, else the one that keyturn init made here, else ./{_NEAR})",
-    )
+    describe_journal_url(parser)
     parser.add_argument("--tenant", default=TENANT, metavar="NAME", help="the tenant (default: %(default)s)")
     describe_json(parser)
     if people:
@@ -70,6 +66,15 @@ def describe_journal(parser: argparse.ArgumentParser, *, people: bool = False, s
         describe_server(parser, "a journal")
     elif people:
         _describe_token(parser)
+
+
+def describe_journal_url(parser: argparse.ArgumentParser) -> None:
+    """Add the option that says which journal."""
+    parser.add_argument(
+        "--journal",
+        metavar="URL",
+        help=f"the journal (default: {JOURNAL}, else the one that keyturn init made here, else ./{_NEAR})",
+    )
 
 
 def describe_server(parser: argparse.ArgumentParser, instead: LiteralString) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
+from typing import NamedTuple
 
 from ..core.upcasts import FORMAT
 from ..journal.base import ClaimFilter, DueRun, Store
@@ -10,7 +11,8 @@ from ..journal.optional import Backlog
 
 #: For how long a run is due until it is reported that no worker takes it up, in milliseconds.
 LATE_MS = 60_000
-_LOOKED_AT = 500
+#: How many due runs are looked at, the longest due first.
+LOOKED_AT = 500
 
 
 def grouped(due: Iterable[DueRun]) -> dict[tuple[str, int], list[DueRun]]:
@@ -36,10 +38,35 @@ def what_moves(agent: str, format: int) -> str:
     return f"start a worker whose app has the agent {agent!r}: keyturn worker module:app"
 
 
+class DueGroup(NamedTuple):
+    """Counts the runs of one agent and log format that are due and not executed, and says what executes them."""
+
+    agent: str
+    format: int
+    runs: int
+    seconds: float
+
+    @property
+    def remedy(self) -> str:
+        """Return what to start."""
+        return what_moves(self.agent, self.format)
+
+
+async def due_groups(store: Store) -> list[DueGroup]:
+    """Return what is due and not executed, of the runs that have been so for the longest."""
+    if not isinstance(store, Backlog):
+        return []
+    due, now = await store.overdue(LOOKED_AT), await store.now()
+    return [
+        DueGroup(agent, format, len(several), max(max(now - each.at for each in several) / 1_000, 0.0))
+        for (agent, format), several in grouped(due).items()
+    ]
+
+
 async def left_alone(store: Store, only: ClaimFilter) -> dict[tuple[str, int], list[DueRun]]:
     """Return, by agent and log format, the runs that are late and that a worker with this filter cannot move."""
     if not isinstance(store, Backlog):
         return {}
     late = await store.now() - LATE_MS
-    due = [each for each in await store.overdue(_LOOKED_AT) if each.at <= late]
+    due = [each for each in await store.overdue(LOOKED_AT) if each.at <= late]
     return grouped(each for each in due if not only.admits(each.run, each.agent, each.format))

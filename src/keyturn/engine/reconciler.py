@@ -32,7 +32,8 @@ MOVED = 10_000
 _LEASE, _LEASE_MS = f"{RESERVED}reconcile", 5_000
 _LOOKED_AT = 500
 _TIDY_EVERY = 60.0  # in seconds
-_KEPT_MS = 3_600_000  # for how long an engine keeps what is done
+#: For how long an engine keeps what is done, in milliseconds.
+KEPT_MS = 3_600_000
 
 
 @dataclass(slots=True)
@@ -88,7 +89,7 @@ class Reconciler:
             await self._move([run for run, each in late.items() if now - each.since >= MOVED or _is_no_run(run)])
             if tidies:
                 self._tidies_at = asyncio.get_running_loop().time() + _TIDY_EVERY
-                await self._line.tidy(now - _KEPT_MS)
+                await self._line.tidy(now - KEPT_MS)
         finally:
             await self._store.release(claim)
 

@@ -18,6 +18,21 @@ class DueClaims(NamedTuple):
     others: list[str]
 
 
+class WorkerRow(NamedTuple):
+    """Describes a worker: how many runs it holds, when the first of its leases ends, and what shows that it lives.
+
+    `alive` is None where nothing would show its death; `since` is when it began to show its life, `host` from which
+    address, each where that is known. The `name` of one that holds nothing may be unknown.
+    """
+
+    name: str
+    runs: int = 0
+    until: int | None = None
+    alive: bool | None = None
+    since: int | None = None
+    host: str = ""
+
+
 @runtime_checkable
 class Backlog(Protocol):
     """Says which runs are due that no worker moves, and what a worker needs to move them.
@@ -73,4 +88,18 @@ class Presence(Protocol):
 
     async def end_claims(self, worker: str) -> None:
         """Let the leases of a worker that died be over: its runs are due at once."""
+        ...
+
+
+@runtime_checkable
+class ListsWorkers(Protocol):
+    """Lists the workers of a journal, for operators: a store may be without it.
+
+    >>> from keyturn.journal.memory import MemoryJournal
+    >>> isinstance(MemoryJournal(), ListsWorkers)
+    False
+    """
+
+    async def workers(self) -> list[WorkerRow]:
+        """Return the workers that hold runs, or of which a lock shows that they live."""
         ...

@@ -22,7 +22,7 @@ from . import statements as say
 from .base import ClaimFilter
 from .commit_effects import merged, waking
 from .generation import Origin, is_unsettled_template, read_meta
-from .optional import DueClaims
+from .optional import DueClaims, WorkerRow
 from .postgres_listener import CHANNEL, PRESENT, PostgresListener, connected
 from .postgres_schema import check_encoding, is_current, migrate, settle_once
 from .sealing import check_name
@@ -31,6 +31,7 @@ from .sql_journal import SQLJournal
 from .store_thread import BatchFailed, StoreConnection, StoreThread
 from .tally_sql import add
 from .waiters import AT_MOST, POOLED_AT_MOST, Waiters
+from .worker_rows import HELD_OR_PRESENT, rows_of_locks
 
 _AGAIN = {"40001", "40P01", "55P03"}
 _FULL = {"53100", "53200"}
@@ -130,6 +131,10 @@ class PostgresJournal(SQLJournal):
             return []
         found = await self._reader.ask(lambda db: db.execute(say.HOLDERS_WITHOUT_LOCK, self.tenant, PRESENT))
         return [name for (name,) in found]
+
+    async def workers(self) -> list[WorkerRow]:
+        """Return the workers that hold runs, and the locks of those that hold none, of any tenant."""
+        return rows_of_locks(await self._reader.ask(lambda db: db.execute(HELD_OR_PRESENT, self.tenant, PRESENT)))
 
     async def listening(self) -> None:
         if not self._pooled and not self._listener.hears:

@@ -7,13 +7,18 @@ says nothing, and then the lease is waited for.
 from __future__ import annotations
 
 import os
+import time
 from contextlib import suppress
 from pathlib import Path
+
+from .optional import WATCHED
 
 try:
     import fcntl
 except ImportError:  # a system without these locks
     fcntl = None
+
+_LOCKED_BY_THEN = 1.0  # how old a file is, in seconds, that its worker has surely locked
 
 
 class PresenceFiles:
@@ -70,6 +75,15 @@ class PresenceFiles:
         finally:
             os.close(place)
         return True
+
+    def present(self) -> dict[str, int]:
+        """Return the workers whose files are held, each with since when, in milliseconds since 1970."""
+        if fcntl is None or not self._folder.is_dir():
+            return {}
+        made = {each.name: each.stat().st_mtime for each in self._folder.iterdir() if each.name.endswith(WATCHED)}
+        # To look at a file is to lock it: one that was just made is about to be locked by its worker.
+        new = time.time() - _LOCKED_BY_THEN
+        return {name: int(at * 1_000) for name, at in made.items() if at > new or not self.is_gone(name)}
 
     def forget(self, worker: str) -> None:
         """Remove the file of a worker, and the directory after the last."""

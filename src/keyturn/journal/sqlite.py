@@ -25,7 +25,7 @@ from . import statements as say
 from .commit_effects import merged, waking
 from .file_system import network_kind
 from .generation import COUNT, ID, Origin, count_in, counted
-from .optional import WATCHED
+from .optional import WATCHED, WorkerRow
 from .pages import rows_of
 from .presence_files import PresenceFiles
 from .process_signal import ProcessSignal
@@ -37,6 +37,7 @@ from .sqlite_schema import is_current, migrate, origin_of
 from .store_thread import StoreThread
 from .tally_sql import add
 from .waiters import Waiters
+from .worker_rows import HELD_BY, rows_of_files
 
 BUSY_SECONDS = 60.0
 # A commit writes whole pages of which it changes little: small pages are a third of the bytes.
@@ -130,6 +131,11 @@ class SQLiteJournal(SQLJournal):
         found = await self._reader.short(lambda db: db.execute(say.HOLDERS, self.tenant))
         watched = [name for (name,) in found if isinstance(name, str) and name.endswith(WATCHED)]
         return [name for name in watched if self._presence.is_gone(name)]
+
+    async def workers(self) -> list[WorkerRow]:
+        """Return the workers that hold runs, or whose file is held."""
+        held = await self._reader.short(lambda db: db.execute(HELD_BY, self.tenant))
+        return rows_of_files(held, self._presence.present(), self._presence.is_gone)
 
     async def end_claims(self, worker: str) -> None:
         """Let the leases of a worker that died be over: its runs are due at once."""
