@@ -40,6 +40,18 @@ SCOPES: dict[Scope, ScopeWords] = {
 }
 
 
+_REACHES: dict[str, ScopeWords] = {**SCOPES}
+
+
+def reach_words(reach: str) -> ScopeWords:
+    """Return in which runs a grant applies, by what is recorded of it.
+
+    >>> reach_words("").name, reach_words("agent:ops").name, reach_words("moon:1").name
+    ('this run only', 'every run of this agent', 'more than this run')
+    """
+    return _REACHES.get(reach.partition(":")[0] or "run", ScopeWords("more than this run", ""))
+
+
 def value_words(value: object) -> str:
     """Return a value as one escaped line: texts in quotes, lists with commas.
 

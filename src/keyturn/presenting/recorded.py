@@ -136,7 +136,7 @@ def _let_run(heading: str, trail: Iterable[TrailMark], left: int) -> Recorded:
         elif mark.kind == "started":
             then, undo = "It started, and has not ended yet.", False
         elif mark.kind == "ended":
-            then, undo = "It ran, and ended.", False
+            then, undo = "It ran, and returned its result.", False
         elif mark.kind == "failed":
             then, undo = "It ran, and failed.", False
         elif mark.kind in ("denied", "lost"):
@@ -190,7 +190,7 @@ def overrules(request: Request) -> str:
     >>> at = datetime(2026, 11, 2, tzinfo=UTC)
     >>> votes = (Vote("ada", "approve", at),)
     >>> overrules(Request("5e1f", "run", "r/1.0", "approval", "pay", "desk", "d1", at, votes=votes))
-    'Rejecting ends the request for everyone and overrules 1 approval.'
+    'Rejecting ends the request for everyone and overrules 1 approval. It cannot be undone.'
     """
     terms = request.terms_now or Approval()
     left = terms.deny_quorum - sum(vote.verdict == "reject" for vote in request.votes)
@@ -198,7 +198,7 @@ def overrules(request: Request) -> str:
         return f"{terms.deny_quorum} rejections end the request; yours is one of them."
     given = approvals(request)
     over = f" and overrules {plural(given, 'approval')}" if given else ""
-    return f"Rejecting ends the request for everyone{over}."
+    return f"Rejecting ends the request for everyone{over}. It cannot be undone."
 
 
 def _count(number: int, what: str) -> str:

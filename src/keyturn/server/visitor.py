@@ -220,11 +220,11 @@ def csrf_token(token: str) -> str:
 
 
 def still_asked(visitor: Visitor, row: RequestRow, now: int) -> list[str]:
-    """Return who can still approve an open request, by name: whoever may, and did not."""
+    """Return who can still approve an open request, by name; none before the first vote where one is enough."""
     shown, directory = row.request, visitor.directory
     terms = shown.terms_now
     said = {vote.by for vote in shown.votes} | {*shown.not_for}
-    if row.state != "open" or terms is None or not said:
+    if row.state != "open" or terms is None or not (said or terms.quorum > 1):
         return []
     due = terms.unsigned
     found = (directory.decider(name, now, "authenticated", terms, shown.requester) for name in sorted(directory.people))

@@ -120,6 +120,7 @@ def test_what_is_risky_is_pressed_twice_or_held(at: Desk) -> None:
     page.keyboard.up("a")
     page.keyboard.press("a")
     expect(page.locator(".sentence")).to_contain_text("Approved by ada")
+    expect(page.locator("#notice")).to_be_hidden()
     at.asks("ci")
     page = at.window(path=f"/requests/{at.asked['ci']}")
     page.get_by_role("button", name="Hold to approve").click(delay=900)
@@ -132,6 +133,11 @@ def test_a_long_payload_is_read_before_it_is_approved(at: Desk) -> None:
     page = at.window(path=f"/requests/{at.asked['sql']}")
     page.get_by_role("button", name="Approve this call").click()
     assert at.state("sql") == "open"
+    why = page.locator("[data-seen]").evaluate("box => box.validationMessage")
+    assert why == "Open all of it and read to its end: the box is then ticked."
+    page.keyboard.press("r")
+    expect(page.locator("[data-seen]")).to_be_hidden()  # a rejection requires no reading
+    page.get_by_role("button", name="Cancel").click()
     page.get_by_role("button", name=re.compile("Show all 412 lines")).click()
     page.locator(".long pre .r").last.scroll_into_view_if_needed()
     expect(page.locator("[data-seen]")).to_be_checked()

@@ -273,6 +273,8 @@ async def test_a_grant_covers_what_was_shown(form: dict[str, str], status: int) 
         answer = await ada.send(f"/requests/{name}/grant", {**hidden, **form})
         assert answer.status_code == status, answer.text
         assert len(await app.inbox.grants()) == (status == 303)
+        told = "A grant was created for this run only. It ends with this run."
+        assert (told in (await ada.see(f"/requests/{name}")).text) == (status == 303)
 
 
 async def test_requests_of_one_shape_are_decided_together() -> None:

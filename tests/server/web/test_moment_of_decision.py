@@ -39,6 +39,7 @@ async def test_the_answer_names_who_is_still_needed_and_the_used_button_is_gone(
     async with app:
         ada, ben = Visiting(app, tokens["ada"]), Visiting(app, tokens["ben"])
         name, page = asked["support"], f"/requests/{asked['support']}"
+        assert '2 approvals from role "finance" are needed: ada, ben.' in words(await ada.see(page))
         form = {**await ada.fields(page), "verdict": "approve"}
         answer = await ada.send(f"{page}/decide", form, **PARTIAL)
         told = 'You approved (1 of 2). One more approval from role "finance" is needed: ben. Withdraw my vote'
@@ -46,7 +47,8 @@ async def test_the_answer_names_who_is_still_needed_and_the_used_button_is_gone(
         assert (button("approve") in answer.text, button("reject") in answer.text) == (False, True)
         assert "1 of 2 approvals" in answer.text.split("<template data-row>")[1]
         seen = await ben.see(page)
-        assert "Rejecting ends the request for everyone and overrules 1 approval." in words(seen)
+        assert "Rejecting ends the request for everyone and overrules 1 approval. It cannot be undone." in words(seen)
+        assert 'One more approval from role "finance" is needed: ben.' in words(seen)
         again = await ada.decide(name, "withdraw")
         assert again.status_code == 303
         open_again = await ada.see(page)
@@ -179,7 +181,7 @@ async def test_a_question_and_its_answer_stand_with_the_request_that_follows(mon
         seen = words(await ada.see(f"/requests/{row.id}"))
         assert "ada asked the agent" in seen
         assert seen.index("Which list?") < seen.index("The second list.")
-        assert f'href="/requests/{row.id}"' in (await ada.see(page)).text
+        assert f'approval again. <a href="/requests/{row.id}">Open the new request</a>' in (await ada.see(page)).text
 
 
 async def test_a_grant_says_how_many_of_the_latest_requests_it_would_have_covered() -> None:
@@ -227,6 +229,7 @@ async def test_a_call_in_doubt_has_three_equal_buttons_and_running_it_again_is_a
         await ada.decide(asked["desk"], "retry", again="1", note="the bank says no")
         assert (await app.result(run, 20)).final_output == "ok"
         assert starts == [5, 5]
+        assert "Resolved by ada : run again" in words(await ada.see(page))
 
 
 async def test_an_answer_and_a_result_stand_on_the_page_of_their_request() -> None:

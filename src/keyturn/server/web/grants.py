@@ -13,7 +13,7 @@ from ...core.errors import KeyturnError, NotPending
 from ...core.records import GrantTerms
 from ...core.states import OVER
 from ...journal.rows import GrantRow, Query
-from ...presenting.grant_words import SCOPES, ScopeWords, where_words
+from ...presenting.grant_words import reach_words, where_words
 from ..errors import Refused
 from ..visible_pages import visible_page
 from .form import PageForm, ReaderPage, change, decides
@@ -23,7 +23,6 @@ from .shown import VisibleHtml, ready
 router = APIRouter(include_in_schema=False)
 
 SHOWN = 50
-_REACHES: dict[str, ScopeWords] = {**SCOPES}
 
 
 class ListedGrant(NamedTuple):
@@ -98,6 +97,5 @@ def _standing(row: GrantRow, now: int, over: frozenset[str]) -> ListedGrant:
         ended = "used up"
     elif row.run in over:
         ended = "over with its run"
-    scope = _REACHES.get(row.reach.partition(":")[0] or "run")
-    reach = "more than this run" if scope is None else scope.name
-    return ListedGrant(row, terms, [ready(each) for each in where_words(terms.where)], reach, ended)
+    where = [ready(each) for each in where_words(terms.where)]
+    return ListedGrant(row, terms, where, reach_words(row.reach).name, ended)

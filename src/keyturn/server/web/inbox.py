@@ -32,9 +32,10 @@ from ...presenting.asking import (
     unrecorded,
 )
 from ...presenting.exchange import exchanges_of
+from ...presenting.grant_words import ScopeWords, reach_words
 from ...presenting.list_row import row_of
 from ...presenting.message_context import ADVICE, context_of
-from ...presenting.recorded import deciders, overrules, recorded
+from ...presenting.recorded import deciders, overrules, recorded, still_needed
 from ...presenting.source import PARTS
 from ...presenting.trail import changes_since, trail_of
 from ..errors import refused
@@ -275,7 +276,8 @@ async def detail_of(at: PageContext, row: RequestRow) -> dict[str, Any]:
         "trail": trail,
         "recorded": answered(recorded(row, at.visitor.id, trail, at.now, people, until), thread),
         "people": people,
-        "granted": row.by == at.visitor.id and _gave_grant(log, row),
+        "needed": still_needed(row.request, people) if people else "",
+        "granted": _grant_of(log, row) if row.by == at.visitor.id else None,
         "overdue": overdue,
         "changes": changes_since(trail, at.since, at.visitor.id) if at.since else [],
         "thread": thread,
@@ -315,13 +317,14 @@ def _shown_of(at: PageContext, row: RequestRow) -> dict[str, Any]:
     }
 
 
-def _gave_grant(log: Log, row: RequestRow) -> bool:
-    """Return whether the decision of a request created a grant."""
+def _grant_of(log: Log, row: RequestRow) -> ScopeWords | None:
+    """Return in which runs the grant applies that the decision of a request created; None where it created none."""
     for step in log.steps:
         decided = any(isinstance(event, ev.CallDecided) and event.decision.call == row.call for event in step.events)
-        if decided and any(isinstance(event, ev.GrantGiven) for event in step.events):
-            return True
-    return False
+        made = [event.grant for event in step.events if isinstance(event, ev.GrantGiven)] if decided else []
+        if made:
+            return reach_words(made[-1].reach)
+    return None
 
 
 async def _asked_back(at: PageContext) -> list[RequestRow]:

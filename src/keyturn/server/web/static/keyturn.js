@@ -78,6 +78,7 @@
           const tick = one("[data-seen]");
           if (!tick || !all(".block.long").every((each) => each.dataset.read)) return;
           tick.checked = true;
+          tick.setCustomValidity("");
           one("#notice").hidden = true;
         });
         seen.observe(last);
@@ -87,6 +88,7 @@
     for (const tick of all("[data-seen]", inside)) {
       if (watched.has(tick)) continue;
       watched.add(tick);
+      if (all(".block.long").some((each) => !each.dataset.read)) tick.setCustomValidity("Open all of it and read to its end: the box is then ticked.");
       tick.addEventListener("click", (event) => {
         // It is ticked once every long block was opened and its end was on the screen; until then a click opens the next.
         const left = all(".block.long").find((each) => !each.dataset.read);
@@ -162,8 +164,7 @@
     button.addEventListener("pointerdown", begin);
     for (const name of ["pointerup", "pointerleave", "pointercancel"]) button.addEventListener(name, end);
     button.addEventListener("click", (event) => {
-      if (done) { done = false; return; }
-      if (Date.now() - armed < 5000 && armed) { armed = 0; return; }
+      if (done || (Date.now() - armed < 5000 && armed)) { done = false; armed = 0; one("#notice").hidden = true; return; }
       event.preventDefault();
       event.stopPropagation();
       armed = Date.now();
