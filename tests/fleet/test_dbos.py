@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import logging
 import threading
 import time
 from collections.abc import Callable
@@ -14,6 +15,7 @@ import pytest
 
 from keyturn import Agent, App, UserError, function_tool
 from keyturn.cli.main import main
+from keyturn.core.errors import StorageError
 from keyturn.fleet import DBOSEngine, Engine, Wake, WakeOutcome
 from keyturn.fleet.dbos import SCHEMA
 from keyturn.journal.base import Store
@@ -143,6 +145,19 @@ async def test_an_engine_whose_database_does_not_answer_holds_up_nothing_else(mo
         finally:
             answers.set()
             await waiting
+
+
+@installed
+async def test_no_part_of_a_password_is_in_what_the_engine_logs(caplog: pytest.LogCaptureFixture) -> None:
+    """What it cannot read of a URL its driver quotes, and DBOS logs what stands in the query."""
+    monitored = logging.getLogger("dbos")
+    monitored.addHandler(caplog.handler)
+    for url in ("postgresql://u:pa@SECRET@127.0.0.1:1/db", "postgresql://u@127.0.0.1:1/db?password=SECRET&x=1"):
+        with pytest.raises(StorageError) as refused:
+            async with DBOSEngine(url).open():
+                raise AssertionError("nothing listens there")
+        assert "SECRET" not in str(refused.value) + caplog.text, url
+    monitored.removeHandler(caplog.handler)
 
 
 @installed

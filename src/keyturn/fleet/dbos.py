@@ -19,7 +19,7 @@ from typing import Any, Self
 
 from ..core.errors import StorageError, UserError
 from ..support.daemon_threads import DaemonThreads
-from ..support.pooled_urls import pooled_url
+from ..support.pooled_urls import pooled_url, why_unopened
 from .base import EngineHealth, EnginePlace, Moves, Wake
 
 log = logging.getLogger("keyturn.engine")
@@ -77,11 +77,12 @@ class DBOSEngine:
         from dbos import DBOS, DBOSClient, DBOSPortableJSONSerializer
         from sqlalchemy import create_engine
 
+        logging.getLogger("dbos").setLevel(logging.WARNING)  # it logs its URL, with a password of the query
         try:
             DBOS.migrate(self._url, schema=self._schema)
         except Exception as error:  # of its driver: the first line is the server's, the rest what was asked of it
-            why = str(error).partition("\n")[0]
-            raise StorageError(f"the engine dbos cannot use its database, schema {self._schema}: {why}") from error
+            why = why_unopened(self._url, error).partition("\n")[0]
+            raise StorageError(f"the engine dbos cannot use its database, schema {self._schema}{why}") from None
         return DBOSClient(
             system_database_engine=create_engine(**self._engine()),
             dbos_system_schema=self._schema,

@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import asyncio
 import json
-import re
 import weakref
 from collections.abc import Callable, Sequence
 from contextlib import ExitStack, suppress
@@ -17,7 +16,7 @@ from importlib.util import find_spec
 from typing import Any, Self
 
 from ..core.errors import StorageError, StorageFull, UserError
-from ..support.pooled_urls import pooled_url
+from ..support.pooled_urls import pooled_url, why_unopened
 from . import statements as say
 from .base import ClaimFilter
 from .commit_effects import merged, waking
@@ -42,8 +41,6 @@ _PLACE = (
     "SELECT (SELECT system_identifier FROM pg_control_system()), substr(pg_walfile_name(pg_current_wal_lsn()), 1, 8), "
     "(SELECT oid FROM pg_database WHERE datname = current_database())"
 )
-_WORD = r"(?:[\w.~!$&'()*+,;=-]|%[0-9A-Fa-f]{2})*"
-_URL = re.compile(rf"postgres(?:ql)?://(?:{_WORD}(?::{_WORD})?@)?[\w.,:\[\]%-]*(?:/{_WORD})?(?:\?[^#@\s]*)?", re.ASCII)
 # How far the server's own log has come: a copy of its disk that is put back is behind.
 _REACHED = b"SELECT (pg_current_wal_insert_lsn() - '0/0'::pg_lsn)::bigint"
 _NOTIFY = b"SELECT set_config('synchronous_commit', 'off', true), pg_notify(%s, told) FROM unnest(%s::text[]) AS told"
@@ -333,18 +330,8 @@ def prepare(url: str, *, pooled: bool = False) -> Origin:
             db.close()
         return origin
     except psycopg.Error as error:
-        if _plain_url(url) or getattr(error, "sqlstate", None) is not None:
-            raise StorageError(f"the PostgreSQL journal cannot be opened: {error}") from error
-        # What libpq cannot read it quotes, and a password that is not escaped is part of that.
-        raise StorageError(
-            "the PostgreSQL journal cannot be opened, and why is left out, since a part of the password may be in it: "
-            "write postgresql://user:password@host:port/database, and percent-encode what is special in the password"
-        ) from None
-
-
-def _plain_url(url: str) -> bool:
-    """Return whether no part of the password can be taken for something else."""
-    return _URL.fullmatch(url) is not None
+        why = why_unopened(url, error)
+        raise StorageError(f"the PostgreSQL journal cannot be opened{why}") from (error if str(error) in why else None)
 
 
 def judge(error: BaseException) -> BatchFailed:
