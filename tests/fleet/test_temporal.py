@@ -68,3 +68,13 @@ def test_a_server_is_named_by_its_url(url: str) -> None:
     pytest.importorskip("temporalio")
     with pytest.raises(UserError, match="--engine-url temporal://"):
         engine_named("temporal", "postgresql://db/keyturn", url)
+
+
+@needs
+@each("query", ["", "?tls=0", "?tls=true", "?TLS=1", "?tls=1&x=2"])
+def test_an_api_key_is_sent_over_tls_alone(query: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("KEYTURN_ENGINE_KEY", "key")
+    with pytest.raises(UserError, match=r"\?tls=1"):
+        engine_named("temporal", "postgresql://db/keyturn", f"temporal://temporal.example:7233/prod{query}")
+    assert engine_named("temporal", "postgresql://db/keyturn", "temporal://temporal.example:7233/prod?tls=1")
+    assert engine_named("temporal", "postgresql://db/keyturn", "temporal://127.0.0.1:7233/prod")

@@ -16,7 +16,7 @@ from collections.abc import AsyncGenerator, Sequence
 from contextlib import asynccontextmanager
 from datetime import timedelta
 from typing import Any, Self
-from urllib.parse import parse_qs, urlsplit
+from urllib.parse import urlsplit
 
 from temporalio import activity, workflow
 from temporalio.api.workflowservice.v1 import DeleteWorkflowExecutionRequest
@@ -27,6 +27,7 @@ from temporalio.service import RPCError, RPCStatusCode
 from temporalio.worker import Worker as TemporalWorker
 
 from ..core.errors import UserError
+from ..support.urls import opens_elsewhere
 from .base import EngineHealth, EnginePlace, Moves, Wake
 
 log = logging.getLogger("keyturn.engine")
@@ -91,7 +92,11 @@ class TemporalEngine:
             raise UserError("the engine temporal needs its server: --engine-url temporal://host:7233/namespace")
         self._address = f"{parts.hostname}:{parts.port or 7233}"
         self._namespace = parts.path.strip("/") or "default"
-        self._tls = parse_qs(parts.query).get("tls") == ["1"]
+        self._tls = _is_encrypted(parts.query)
+        if api_key and not self._tls and opens_elsewhere(url):
+            raise UserError(
+                "an API key of Temporal is sent over TLS alone: --engine-url temporal://host:7233/namespace?tls=1"
+            )
         self._key = api_key
         self.task_queue = task_queue
         self._client: Client | None = None
@@ -191,6 +196,15 @@ class TemporalEngine:
         if self._client is None:
             raise ConnectionError("the engine temporal is not open")
         return self._client
+
+
+def _is_encrypted(query: str) -> bool:
+    """Return what the query of a URL says of TLS; what it misspells would be no TLS."""
+    if query not in ("", "tls=0", "tls=1"):
+        raise UserError(
+            "the query of the URL of the engine temporal is ?tls=1, where its server is encrypted, or empty"
+        )
+    return query == "tls=1"
 
 
 async def _beating(moves: Moves, wake: Wake) -> str:
