@@ -153,25 +153,25 @@ async def test_a_client_that_vanishes_withdraws_its_request(shop: Shop) -> None:
 async def test_a_client_that_gives_up_takes_no_request_from_another_that_waits_for_it(shop: Shop) -> None:
     people = shop.port.app.people
     second = await shop.there(people.issue_token("editor", ["ask"], by="ada"))
-    call = ("buy", {"item": "oak"})
+    call, others = ("buy", {"item": "oak"}), set(waits())  # of gates that were stopped
     async with shop.listening() as url, shop.over_http(url) as first:
         buying = asyncio.ensure_future(first.call_tool(*call))
         row = await shop.pending()
         async with shop.over_http(url, "auto", second) as other:  # each token holds by itself, as processes do
             joined = asyncio.ensure_future(other.call_tool(*call))
-            await until(lambda: waits_are(2))
+            await until(lambda: [waits()[id] for id in waits().keys() - others] == [2])
             joined.cancel()
-            await until(lambda: waits_are(1))
+            await until(lambda: [waits()[id] for id in waits().keys() - others] == [1])
         await shop.there(shop.port.app.inbox.approve(row, by="ada"))
         assert text_of(await buying) == "bought 1 oak"
         assert shop.bought == ["1 oak"]
 
 
-def waits_are(number: int) -> bool:
-    """Return whether calls of so many gates wait for a request."""
+def waits() -> dict[str, int]:
+    """Return for how many calls of gates each request is open."""
     files = (state_directory() / "gate").glob("*.json")
     asks = [ask for file in files for ask in json.loads(file.read_text()).get("asks", {}).values()]
-    return sum(len([until for until in ask.get("waits", {}).values() if until]) for ask in asks) == number
+    return {ask["id"]: len([until for until in ask.get("waits", {}).values() if until]) for ask in asks}
 
 
 async def test_a_gate_that_is_stopped_has_its_held_calls_repeated_at_the_next_one(shop: Shop) -> None:

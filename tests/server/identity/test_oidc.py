@@ -135,7 +135,7 @@ async def test_after_a_restore_an_account_signs_in_whoever_has_used_a_link(door:
     await Book(door.app.journal).restored("was brought back from a copy")
     for _ in range(31):
         refused = await browser.post("/login/oidc/callback", await sent_back(browser))
-        assert (refused.status_code, "sign in by a link" in refused.text) == (403, True)
+        assert (refused.status_code, "sign in with a link" in refused.text) == (403, True)
     await linked.post("/enter", {"link": await door.people.make_link("bob@example.com", by="ada")})
     assert (await browser.post("/login/oidc/callback", await sent_back(browser))).status_code == 303
 
