@@ -63,7 +63,7 @@ def serve(path: str) -> None:
 
     async def begun() -> None:
         app = App([ExternalAgent()], f"sqlite:///{path}", Policy(allow(tool="Read")))
-        listening = socket.socket()
+        listening = socket.socket(socket.AF_INET, socket.SOCK_STREAM, socket.IPPROTO_TCP)
         listening.bind(("127.0.0.1", 0))
         server = uvicorn.Server(uvicorn.Config(app.asgi(), ws="none", log_config=None, lifespan="on"))
         serving = asyncio.ensure_future(server.serve([listening]))

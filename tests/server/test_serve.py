@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import re
 import signal
+import socket
 from collections.abc import Generator
 from pathlib import Path
 from typing import Any
@@ -117,6 +118,7 @@ def test_a_port_that_cannot_be_used_says_why_and_what_to_pass() -> None:
         with pytest.raises(UserError, match=f"the port must be from 0 .* to 65535, not {port}"):
             ListeningAddress(port=port)
     with ListeningAddress(port=0).bound() as first:
+        assert first.proto == socket.IPPROTO_TCP, "else asyncio sets no TCP_NODELAY, and a response waits 40 ms"
         first.listen()
         taken = ListeningAddress(port=first.getsockname()[1])
         with pytest.raises(UserError, match=r"is in use: stop the program .* or choose another port"):

@@ -52,7 +52,7 @@ async def _served(app: App, voice: DemoVoice) -> AsyncGenerator[Stay]:
 
 @contextlib.contextmanager
 def _listening() -> Generator[socket.socket]:
-    made = socket.socket()
+    made = socket.socket(socket.AF_INET, socket.SOCK_STREAM, socket.IPPROTO_TCP)
     made.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
     try:
         made.bind(("127.0.0.1", _PORT))
