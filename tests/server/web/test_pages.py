@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import html
 import re
+from collections import Counter
 from collections.abc import AsyncGenerator
+from pathlib import Path
 from typing import Any, NamedTuple
 
 import pytest
@@ -14,6 +16,7 @@ from keyturn import Agent, App, Approval, Grant, MemoryJournal, function_tool
 from keyturn.core.commands import Tick
 from keyturn.journal.rows import ALL, DeliveryQuery, Query
 from keyturn.models.scripted.model import ScriptedModel, function_call
+from keyturn.server.web import pages
 from tests.server.busy import SECRET, busy_app, lived_in
 from tests.server.office import HOSTILE, Clock, peopled
 from tests.server.web.visiting import Visiting
@@ -21,6 +24,7 @@ from tests.waiting import until
 
 pytestmark = pytest.mark.usefixtures("own_key")
 
+STATIC = Path(pages.__file__).with_name("static")
 PAGES = (
     *("/runs", "/grants", "/agents", "/policies", "/insights", "/audit"),
     *("/people", "/channels", "/settings", "/connect"),
@@ -447,3 +451,11 @@ async def test_a_first_visit_takes_little_and_only_what_is_no_secret_is_compress
     assert loaded < 60_000
     plain = await ada.see(path, **{"accept-encoding": "identity"})
     assert "content-encoding" not in plain.headers
+
+
+@pytest.mark.parametrize("name", ["keyturn", "pages", "login"])
+def test_a_rule_of_a_stylesheet_is_written_once(name: str) -> None:
+    """A rule that is there twice was pasted over another one."""
+    text = (STATIC / f"{name}.css").read_text(encoding="utf-8")
+    found = [" ".join(rule.split()) for rule in re.findall(r"[^{}]+\{[^{}]*\}", text)]
+    assert [rule for rule, times in Counter(found).items() if times > 1] == []
