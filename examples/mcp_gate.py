@@ -1,7 +1,6 @@
 """An MCP gate: a client of any kind calls a tool of an MCP server, and the call waits in the inbox.
 
-`keyturn gate -- COMMAND` stands before the server: tools pass unchanged, and a call is forwarded once it was approved,
-with the arguments that were approved.
+`keyturn gate -- COMMAND` is a proxy before the server: tools pass unchanged, and approved calls are forwarded, once.
 
 Prints:
 the client sees: buy
@@ -11,34 +10,37 @@ Not run: the call of 'buy' was rejected by ada: Once is enough.
 
 import asyncio
 import os
+import socket
 import sys
 
+import uvicorn
 from mcp import Client
 from mcp.client.stdio import StdioServerParameters, stdio_client
 from mcp_types import TextContent
 
-from examples.coding_agent_hook import served
 from keyturn import App, ExternalAgent
 
 SHOP = """
 from mcp.server import MCPServer
 shop = MCPServer("shop", log_level="ERROR")
-@shop.tool()
+@shop.tool(description="Buy an item.")
 def buy(item: str, count: int = 1) -> str:
-    "Buy an item."
     return f"bought {count} {item}"
 shop.run("stdio")
 """
 
 
 async def main() -> None:
-    async with App([ExternalAgent()], "memory://") as app, served(app) as url:
+    async with App([ExternalAgent()], "memory://") as app:
+        listening = socket.create_server(("127.0.0.1", 0))
+        server = uvicorn.Server(uvicorn.Config(app.asgi(), lifespan="off", log_config=None))
+        serving = asyncio.create_task(server.serve([listening]))
         await app.people.start("ada")
         await app.people.add("editor", kind="machine", by="ada")
         token = await app.people.issue_token("editor", ["ask"], by="ada")
-        environment = {**os.environ, "KEYTURN_SERVER": url, "KEYTURN_TOKEN": token}
-        gate = ["-m", "keyturn", "gate", "--", sys.executable, "-c", SHOP]
-        at = StdioServerParameters(command=sys.executable, args=gate, env=environment)
+        url = f"http://127.0.0.1:{listening.getsockname()[1]}"
+        args = ["-m", "keyturn", "gate", "--server", url, "--", sys.executable, "-c", SHOP]
+        at = StdioServerParameters(command=sys.executable, args=args, env={**os.environ, "KEYTURN_TOKEN": token})
         async with Client(stdio_client(at, errlog=sys.__stderr__ or sys.stderr)) as client:
             print("the client sees:", *[tool.name for tool in (await client.list_tools()).tools])
             for count in (2, 3):
@@ -49,8 +51,9 @@ async def main() -> None:
                     await app.inbox.approve(rows[0], by="ada")
                 else:
                     await app.inbox.reject(rows[0], by="ada", message="Once is enough.")
-                for part in (await buying).content:
-                    print(part.text if isinstance(part, TextContent) else part)
+                print(*[part.text for part in (await buying).content if isinstance(part, TextContent)])
+        server.should_exit = True
+        await serving
 
 
 if __name__ == "__main__":

@@ -72,6 +72,7 @@ def test_an_example_is_short_and_says_what_it_shows(name: str) -> None:
     text = (EXAMPLES / f"{name}.py").read_text(encoding="utf-8")
     assert len(text.splitlines()) <= LONGER.get(name, LINES)
     assert text.startswith('"""')
+    assert "from examples" not in text, "a file that is started by itself finds no other example"
     assert ("def main(" in text and '\nif __name__ == "__main__":\n' in text) or name == "test_my_agent"
 
 
