@@ -18,6 +18,7 @@ from ..core.errors import Conflict
 from ..fleet.base import Wake
 from ..journal.base import RESERVED, ClaimFilter, DueRun, Store
 from ..journal.optional import Backlog
+from .backlog import LOOKED_AT
 from .due_watch import DueWatch
 from .engine_line import EngineLine
 from .mover import Mover
@@ -30,7 +31,6 @@ WOKEN = 2_000
 WOKEN_AGAIN = 4_000
 MOVED = 10_000
 _LEASE, _LEASE_MS = f"{RESERVED}reconcile", 5_000
-_LOOKED_AT = 500
 _TIDY_EVERY = 60.0  # in seconds
 #: For how long an engine keeps what is done, in milliseconds.
 KEPT_MS = 3_600_000
@@ -95,8 +95,8 @@ class Reconciler:
 
     async def _due(self, only: ClaimFilter, now: int) -> Sequence[DueRun]:
         if isinstance(self._store, Backlog):
-            return await self._store.overdue(_LOOKED_AT, only)
-        return [DueRun(run, now, "") for run in await self._store.due(_LOOKED_AT) if run not in only.without]
+            return await self._store.overdue(LOOKED_AT, only)
+        return [DueRun(run, now, "") for run in await self._store.due(LOOKED_AT) if run not in only.without]
 
     def _note(self, due: Iterable[DueRun], now: int) -> None:
         """Keep since when each run is due; one whose turn has come on its session does not say so in its row."""

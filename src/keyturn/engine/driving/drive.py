@@ -95,7 +95,6 @@ class Drive(Writer):
         self.result = result
         # How long a conversation was when it could not be compacted, by frame: it is tried again once it is longer.
         self.uncompacted: dict[str, int] = {}
-        # How many replies in a row held only calls that no tool takes, by frame, and which those called last.
         self.screening = asyncio.Lock()
         self.totals: Totals = {}
         scope.carry(live.graph.root)
