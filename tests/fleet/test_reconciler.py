@@ -13,7 +13,7 @@ from keyturn.engine.driving.lease import TTL_MS
 from keyturn.engine.engine_line import EngineLine
 from keyturn.engine.mover import Mover
 from keyturn.engine.reconciler import Reconciler
-from keyturn.fleet import Wake
+from keyturn.fleet import Wake, asked_engine
 from keyturn.journal import open_journal
 from keyturn.testing import ScriptedModel
 from tests.playing import Clock, call, model
@@ -180,6 +180,25 @@ def test_an_engine_is_named_or_given(engine: Any, why: str | None) -> None:
         return
     with pytest.raises(UserError, match=why):
         App([], "memory://", engine=engine)
+
+
+@each(
+    "usual, name, asked",
+    [
+        ("", None, ("journal", "url")),
+        ("", "dbos", ("dbos", "url")),
+        ("dbos", None, ("dbos", "url")),
+        ("dbos", "dbos", ("dbos", "url")),
+        ("dbos", "temporal", ("temporal", "")),
+    ],
+)
+def test_the_url_of_the_environment_is_that_of_its_engine(
+    usual: str, name: str | None, asked: tuple[str, str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("KEYTURN_ENGINE", usual)
+    monkeypatch.setenv("KEYTURN_ENGINE_URL", "url")
+    assert asked_engine(name) == asked
+    assert asked_engine(name, "its own") == (asked[0], "its own")
 
 
 async def test_the_engine_of_an_open_app_is_not_changed() -> None:

@@ -5,7 +5,6 @@ The policy is one object for the gate, the pages and the API. Nothing here start
 
 from __future__ import annotations
 
-import os
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any, ClassVar, cast
 
@@ -24,7 +23,7 @@ from ..engine.run.about import STORE
 from ..engine.run.open_run import wrapped
 from ..engine.states.context_data import Maker, check_returns
 from ..engine.states.loading import ContextOptions
-from ..fleet import Engine, engine_named
+from ..fleet import Engine, asked_engine, engine_named
 from ..inbox.drills import DrillService
 from ..inbox.rule_lint import checked_policy, parts_of
 from ..journal.lease_sql import LONGEST_MS
@@ -118,11 +117,9 @@ def _engine(app: object, _name: str, given: Engine | str | None) -> Any:
     own = own_of(app)
     if "_line" in own and own["_line"].begun:
         raise UserError("the engine of an app that is open cannot be changed: stop the app first")
-    if given is None:
-        given = os.environ.get("KEYTURN_ENGINE") or None
-    if isinstance(given, str):
-        url = os.environ.get("KEYTURN_ENGINE_URL", "")
-        given = engine_named(given, getattr(own["journal"], "url", ""), url)
+    if given is None or isinstance(given, str):
+        asked, url = asked_engine(given)
+        given = engine_named(asked, getattr(own["journal"], "url", ""), url)
     elif not isinstance(cast("object", given), Engine | None):
         raise UserError(f'the engine of an App is the name of one, such as "dbos", or an Engine, not {given!r}')
     own["_line"] = EngineLine(own["journal"], given)

@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 import argparse
-import os
 import sys
 from importlib import import_module
 from pathlib import Path
 
 from ..application.app import App
 from ..core.errors import UserError
-from ..fleet import JOURNAL, engine_named
+from ..fleet import JOURNAL, asked_engine, engine_named
 
 
 def external(journal: str) -> App:
@@ -57,13 +56,10 @@ def describe_engine(parser: argparse.ArgumentParser, default: str = "the app's, 
 
 def engine_asked_for(arguments: argparse.Namespace) -> tuple[str, str]:
     """Return the name and the URL of the engine that a command names, or else the environment."""
-    usual = os.environ.get("KEYTURN_ENGINE") or ""
-    name = arguments.engine or usual or JOURNAL
+    name, url = asked_engine(arguments.engine, arguments.engine_url)
     if arguments.engine_url is not None and name == JOURNAL:
         raise UserError("--engine-url requires --engine")
-    # The URL of the environment is that of the environment's engine.
-    url = os.environ.get("KEYTURN_ENGINE_URL", "") if usual in ("", name) else ""
-    return name, arguments.engine_url or url
+    return name, url
 
 
 def use_engine(app: App, arguments: argparse.Namespace) -> None:

@@ -8,6 +8,7 @@ named, so that its package is needed only by whoever uses it.
 
 from __future__ import annotations
 
+import os
 from importlib import import_module
 
 from ..core.errors import UserError
@@ -40,6 +41,20 @@ __all__ = [*_HOMES]  # pyright: ignore[reportUnsupportedDunderAll]  # the table 
 JOURNAL = "journal"
 
 __getattr__, __dir__ = lazy_names(globals(), _HOMES)
+
+
+def asked_engine(name: str | None = None, url: str | None = None) -> tuple[str, str]:
+    """Return the name and the URL of an engine, each as given or else as the environment has it.
+
+    The URL of the environment is that of the environment's engine.
+
+    >>> asked_engine("dbos", "postgresql://db/engine")
+    ('dbos', 'postgresql://db/engine')
+    """
+    usual = os.environ.get("KEYTURN_ENGINE") or ""
+    name = (usual or JOURNAL) if name is None else name
+    kept = os.environ.get("KEYTURN_ENGINE_URL", "") if usual in ("", name) else ""
+    return name, url or kept
 
 
 def engine_named(name: str, journal: str, url: str = "") -> Engine | None:
