@@ -140,6 +140,21 @@ async def test_an_engine_that_fails_fails_no_start(caplog: pytest.LogCaptureFixt
     assert caplog.text.count("does not answer") == 1
 
 
+async def test_an_engine_is_given_no_error_of_a_run_that_cannot_be_moved(
+    monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    """It would keep the words, and so would a log."""
+
+    async def away(*_given: object) -> None:
+        raise OSError("words of a driver")
+
+    fleet = _Fleet()
+    monkeypatch.setattr(MemoryJournal, "runs", away)
+    assert (await fleet.mover.move(Wake("default", "run", "1"))).outcome == "failed"
+    assert "could not be moved" in caplog.text
+    assert "words of a driver" not in caplog.text
+
+
 @pytest.mark.parametrize("kind", ["memory", "sqlite", "postgresql"])
 async def test_a_commit_names_the_runs_that_it_makes_due(
     kind: str, request: pytest.FixtureRequest, tmp_path: Any

@@ -15,7 +15,6 @@ from msgspec import structs
 from ..core.aside import SetAside
 from ..core.codec import WrittenByNewer
 from ..core.errors import Conflict, LogDamaged, StorageError, ToolSourceDown
-from ..core.states import OVER
 from ..core.upcasts import FORMAT
 from ..fleet.base import Wake, WakeOutcome
 from ..journal.base import RESERVED, Claim, ClaimFilter, Store
@@ -25,7 +24,7 @@ from .driving.home import Home
 from .driving.lease import FROZEN_MS, LATER_MS, renewed
 from .driving.taking import accepted
 from .execution import Execution
-from .logger import TRACE, failure_trace, failure_words, quotes_credentials, tool_data_allowed
+from .logger import TRACE, error_words, failure_trace, failure_words, quotes_credentials, tool_data_allowed
 from .run.open_run import steady
 
 log = logging.getLogger("keyturn.worker")
@@ -58,7 +57,7 @@ class Mover:
         self._store, self._take = store, take
         self._agents = agents
         self._home = Home(store)
-        self._tasks: set[asyncio.Task[bool]] = set()
+        self._tasks: set[asyncio.Task[None]] = set()
         self._plays: dict[str, Execution] = {}
         # The runs that other workers may take up, each with the time at which this one tries it again.
         self._left = dict[str, float]()
@@ -77,7 +76,7 @@ class Mover:
         return max(self.slots - len(self._tasks), 0)
 
     @property
-    def tasks(self) -> list[asyncio.Task[bool]]:
+    def tasks(self) -> list[asyncio.Task[None]]:
         """Return the runs that are being moved, each a task that ends as it is given back."""
         return list(self._tasks)
 
@@ -127,22 +126,31 @@ class Mover:
 
     async def move(self, wake: Wake) -> WakeOutcome:
         """Move a run that an engine hands over, until it is over or only people can move it."""
+        try:
+            return await self._moved(wake)
+        except Exception as error:  # an engine would keep its words, which are nothing for its tables
+            log.warning("run %s could not be moved, it is tried again: %s", wake.run, error_words(error))
+            return WakeOutcome("failed")
+
+    async def _moved(self, wake: Wake) -> WakeOutcome:
         if self.leaving:
             return WakeOutcome("leaving")
         if wake.tenant != self.tenant:
             return WakeOutcome("elsewhere")
         found = await self._store.runs(Query(run=wake.run))
         if not found or found[0].status == "erased":
-            return WakeOutcome("gone", over=True)
+            return WakeOutcome("gone")
         if not self.filter().admits(wake.run, found[0].agent, 0):
             return WakeOutcome("elsewhere")
         task = await self.take_up(wake.run)
         if task is None:
             return WakeOutcome("held")
         await asyncio.wait({task})  # whoever asked may be cut off: the run goes on
-        return WakeOutcome("moved", over=not task.cancelled() and task.result())
+        if not task.cancelled():
+            task.result()  # or what it raised
+        return WakeOutcome("moved")
 
-    async def take_up(self, run: str) -> asyncio.Task[bool] | None:
+    async def take_up(self, run: str) -> asyncio.Task[None] | None:
         """Claim a run and begin to move it; None where it cannot be claimed, or is nothing to move."""
         if await self._is_held(run):
             return None
@@ -159,7 +167,7 @@ class Mover:
             return None
         return await self.accept(claim, asked)
 
-    async def accept(self, claim: Claim, asked: float) -> asyncio.Task[bool] | None:
+    async def accept(self, claim: Claim, asked: float) -> asyncio.Task[None] | None:
         """Begin to move a run that was claimed, when that was `asked`; None where it is set aside."""
         try:
             claim = await accepted(self._store, claim, asked, self.lease_ms)
@@ -173,13 +181,11 @@ class Mover:
         task.add_done_callback(self._tasks.discard)
         return task
 
-    async def _move(self, claim: Claim) -> bool:
-        """Move a run to where it can go, and give it back; return whether it is over."""
+    async def _move(self, claim: Claim) -> None:
+        """Move a run to where it can go, and give it back."""
         play = await self._taken(claim)
-        if play is None:
-            return False
-        await self._finished(play, claim)
-        return play.run.status in OVER and not play.run.owed
+        if play is not None:
+            await self._finished(play, claim)
 
     async def _taken(self, claim: Claim) -> Execution | None:
         """Return the execution of a run that was claimed; a run that cannot be taken up here is given back."""

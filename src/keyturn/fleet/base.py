@@ -41,15 +41,14 @@ class WakeOutcome(msgspec.Struct, frozen=True):
     """Says what came of a wake.
 
     The run was `moved` until it was over or only people could move it; another process `held` it; this process is not
-    one that can execute it (`elsewhere`); there is no such run, or it was erased (`gone`); or the process is shutting
-    down (`leaving`). With `over`, no other wake of it will come to anything again, unless a person resumes it.
+    one that can execute it (`elsewhere`); there is no such run, or it was erased (`gone`); the process is shutting down
+    (`leaving`); or the run could not be moved now (`failed`), and stays due.
 
-    >>> WakeOutcome("held").over
-    False
+    >>> WakeOutcome("held").outcome
+    'held'
     """
 
-    outcome: Literal["moved", "held", "elsewhere", "gone", "leaving"]
-    over: bool = False
+    outcome: Literal["moved", "held", "elsewhere", "gone", "leaving", "failed"]
 
 
 @immutable
@@ -86,7 +85,7 @@ class Moves(Protocol):
     tenant: str
 
     async def move(self, wake: Wake) -> WakeOutcome:
-        """Move a run until it is over or only people can move it, if it is there to be moved."""
+        """Move a run until it is over or only people can move it, if it is there to be moved; raises no error."""
         ...
 
 

@@ -22,8 +22,6 @@ from ..support.daemon_threads import DaemonThreads
 from ..support.pooled_urls import pooled_url, why_unopened
 from .base import EngineHealth, EnginePlace, Moves, Wake
 
-log = logging.getLogger("keyturn.engine")
-
 SCHEMA = "keyturn_dbos"
 _WORKFLOW = "keyturn-advance"
 # What a worker understands is the journal's affair: rows of older and newer programs are taken by any.
@@ -219,11 +217,7 @@ class _Worker:
     async def moved(self, wake: Wake) -> str:
         """Have a run moved; called in DBOS' event loop."""
         moving = asyncio.run_coroutine_threadsafe(self.moves.move(wake), self._loop)
-        try:
-            return (await asyncio.wrap_future(moving)).outcome
-        except Exception as error:  # DBOS would keep its words, which are nothing for its tables
-            log.warning("run %s could not be moved, it is tried again: %s", wake.run, error)
-            return "failed"
+        return (await asyncio.wrap_future(moving)).outcome
 
     def destroy(self) -> None:
         """Stop DBOS once nothing of it is at work."""

@@ -9,13 +9,12 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
-import logging
 import os
 from collections import deque
 from collections.abc import AsyncGenerator, Sequence
 from contextlib import asynccontextmanager
 from datetime import timedelta
-from typing import Any, Self
+from typing import Self
 from urllib.parse import urlsplit
 
 from temporalio import activity, workflow
@@ -29,8 +28,6 @@ from temporalio.worker import Worker as TemporalWorker
 from ..core.errors import UserError
 from ..support.urls import opens_elsewhere
 from .base import EngineHealth, EnginePlace, Moves, Wake
-
-log = logging.getLogger("keyturn.engine")
 
 _ACTIVITY = "keyturn-advance"
 _LONGEST = timedelta(hours=24)
@@ -209,12 +206,8 @@ def _is_encrypted(query: str) -> bool:
 
 async def _beating(moves: Moves, wake: Wake) -> str:
     """Have a run moved, and say meanwhile that this process lives."""
-    moving: asyncio.Future[Any] = asyncio.ensure_future(moves.move(wake))
+    moving = asyncio.ensure_future(moves.move(wake))
     while not moving.done():
         await asyncio.wait({moving}, timeout=_BEAT)
         activity.heartbeat()
-    try:
-        return moving.result().outcome
-    except Exception as error:  # Temporal would keep its words, which are nothing for its history
-        log.warning("run %s could not be moved, it is tried again: %s", wake.run, error)
-        return "failed"
+    return moving.result().outcome
