@@ -121,6 +121,12 @@ async def test_search_and_filters_narrow_the_list() -> None:
         await at.until(lambda: [entry.row.tool for entry in at.screen.list.entries] == ["delete_backups"])
         await at.press("escape")
         await at.until(lambda: len(at.screen.list.entries) == 3)
+        await at.press("slash")
+        at.screen.query_one("#search", Input).value = "refund"
+        await at.until(lambda: [entry.row.tool for entry in at.screen.list.entries] == ["refund"])
+        await at.press("enter", "m")
+        await at.until(lambda: at.screen.chosen.mine)
+        assert at.screen.chosen.text == "refund"
 
 
 async def test_letters_typed_into_the_search_decide_nothing() -> None:

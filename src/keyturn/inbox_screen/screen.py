@@ -13,6 +13,7 @@ import time
 from collections.abc import Iterator
 from typing import Any, ClassVar, LiteralString
 
+from msgspec.structs import replace
 from textual.app import ComposeResult
 from textual.binding import Binding, BindingType
 from textual.containers import Horizontal, Vertical
@@ -277,7 +278,7 @@ class InboxApp(InboxDecidingApp):
 
     def action_mine(self) -> None:
         """Show only what this person may decide, or all."""
-        self.chosen = Filters(**{name: getattr(self.chosen, name) for name in _NAMES}, mine=not self.chosen.mine)
+        self.chosen = replace(self.chosen, mine=not self.chosen.mine)
         self.action_renew()
 
     def on_input_changed(self, event: Input.Changed) -> None:
