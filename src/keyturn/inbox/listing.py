@@ -71,10 +71,7 @@ class Filters(msgspec.Struct, frozen=True):
     text: str = ""
     mine: bool = False
     after: ListPlace | None = None
-    framework: str = ""
-    host: str = ""
-    folder: str = ""
-    session: str = ""
+    source: RequestSource = RequestSource()
     group: str = ""
 
     @property
@@ -88,14 +85,9 @@ class Filters(msgspec.Struct, frozen=True):
         >>> Filters(tool="pay", mine=True).address(host="build 7")
         'tool=pay&mine=1&host=build+7'
         """
-        named: dict[str, Any] = {name: getattr(self, name) for name in self.__struct_fields__ if name != "after"}
-        told = (named | changed).items()
-        return urlencode({name: "1" if value is True else value for name, value in told if value})
-
-    @property
-    def source(self) -> RequestSource:
-        """Return where the requests of the list come from."""
-        return RequestSource(self.framework, self.host, self.folder, self.session)
+        own = {name: getattr(self, name) for name in ("tool", "agent", "risk", "text", "group")}
+        named = own | {"mine": "1" if self.mine else ""} | self.source._asdict() | changed
+        return urlencode({name: value for name, value in named.items() if value})
 
 
 class Listed(NamedTuple):
@@ -146,12 +138,16 @@ def _next(
 
 
 def grouped(rows: Sequence[RequestRow], part: str) -> list[tuple[str, list[RequestRow]]]:
-    """Return the rows of a list by a part of where they come from, in the order of the first of each."""
-    found: dict[str, list[RequestRow]] = {}
+    """Return the rows of a list by a part of where they come from, in the order of the first of each.
+
+    Those are together that a filter shows together: each group is named as its first row states it.
+    """
+    found: dict[str, tuple[str, list[RequestRow]]] = {}
     for row in rows:
-        stated = RequestSource() if row.state == "damaged" else source_of(row.request)
-        found.setdefault(getattr(stated, part), []).append(row)
-    return list(found.items())
+        source = RequestSource() if row.state == "damaged" else source_of(row.request)
+        stated: str = getattr(source, part)
+        found.setdefault(stated.casefold(), (stated, []))[1].append(row)
+    return list(found.values())
 
 
 def wanted_of(chosen: Filters) -> dict[str, Any]:

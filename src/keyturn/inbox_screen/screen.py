@@ -11,7 +11,7 @@ import contextlib
 import re
 import time
 from collections.abc import Iterator
-from typing import Any, ClassVar, LiteralString
+from typing import ClassVar, LiteralString
 
 from msgspec.structs import replace
 from textual.app import ComposeResult
@@ -26,7 +26,7 @@ from ..journal.rows import RequestRow
 from ..presenting.asking import NOTHING_RAN, STATES
 from ..presenting.clock import span
 from ..presenting.list_row import row_of
-from ..presenting.source import PARTS
+from ..presenting.source import PARTS, RequestSource
 from ..render.escape import escape
 from ..screens.drawing import Row, labelled, ours
 from ..screens.key_bar import KeyBar
@@ -48,7 +48,7 @@ _AWAY: dict[str, LiteralString] = {
 }
 #: A word of a search; what is quoted holds spaces.
 _WORD = re.compile(r'(?:[^\s"]|"[^"]*"?)+')
-_NAMES = ("tool", "agent", "risk", *PARTS)
+_NAMES = ("tool", "agent", "risk")
 
 
 class InboxApp(InboxDecidingApp):
@@ -330,19 +330,21 @@ def filters_of(typed: str, *, mine: bool = False) -> Filters:
 
     >>> (found := filters_of("refund risk:high")).risk, found.text
     ('high', 'refund')
-    >>> filters_of('framework:"Claude Code" rm').framework
+    >>> filters_of('framework:"Claude Code" rm').source.framework
     'Claude Code'
     """
-    named: dict[str, Any] = dict.fromkeys(_NAMES, "")
+    named, source = dict.fromkeys(_NAMES, ""), dict.fromkeys(PARTS, "")
     words = list[str]()
     for found in _WORD.finditer(typed):
         word = found[0].replace('"', "", 2)
         name, colon, value = word.partition(":")
         if colon and name in named:
             named[name] = value
+        elif colon and name in source:
+            source[name] = value
         else:
             words.append(word)
-    return Filters(text=" ".join(words), mine=mine, **named)
+    return Filters(**named, text=" ".join(words), mine=mine, source=RequestSource(**source))
 
 
 def _ended_by(row: RequestRow, now: int, *, ran: bool) -> str:

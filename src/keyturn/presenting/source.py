@@ -17,7 +17,8 @@ SOURCE = "requested from, as the caller states it"
 SOURCES = {"framework": "framework", "host": "machine", "folder": "folder", "session": "session"}
 PARTS = tuple(SOURCES)
 _BETWEEN = " · "
-_LONGEST = 1_000
+#: How long a source is at most, in one line; and so each part of it.
+LONGEST = 1_000
 
 
 class RequestSource(NamedTuple):
@@ -36,10 +37,10 @@ class RequestSource(NamedTuple):
     def text(self) -> str:
         """Return it in one line."""
         rest = [f"{name} {value}" for name, value in zip(PARTS[1:], self[1:], strict=True) if value]
-        return _BETWEEN.join([*filter(None, [self.framework]), *rest])[:_LONGEST]
+        return _BETWEEN.join([*filter(None, [self.framework]), *rest])[:LONGEST]
 
     def has(self, other: RequestSource) -> bool:
-        """Return whether this is a source as a filter names it, however it is spelt.
+        """Return whether this is a source as a filter names it; upper and lower case are alike.
 
         >>> codex = RequestSource("Codex CLI", "build-7")
         >>> codex.has(RequestSource(host="Build-7")), codex.has(RequestSource(folder="/srv"))

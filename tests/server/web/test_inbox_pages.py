@@ -373,8 +373,8 @@ async def test_a_list_is_grouped_and_filtered_by_where_its_requests_come_from() 
     async with app:
         mine = await opened(app, "support")
         asked: dict[str, str] = {}
-        for key, host in (("a1", "build-7"), ("a2", "build-7"), ("b1", '"><script>x')):
-            context = {"framework": "Claude Code", "host": host, "folder": "/srv"}
+        for key, host in (("a1", "build-7"), ("a2", "BUILD-7"), ("b1", '"><script>x')):
+            context = {"framework": "Claude Code", "host": host, "folder": f"/srv/{key * 200}"}
             state = await app.asks.ask(Ask(key=key, tool="Bash", context=context), account="ci")
             asked[key] = (await app.asks.screened(state.id, 30, account="ci")).request
         ada = Visiting(app, tokens["ada"])
@@ -392,6 +392,7 @@ async def test_a_list_is_grouped_and_filtered_by_where_its_requests_come_from() 
         assert "<script>x" not in text
         assert await seen("group=host") == [mine["support"], asked["a1"], asked["a2"], asked["b1"]]
         assert await seen("host=BUILD-7&framework=Claude+Code") == [asked["a1"], asked["a2"]]
+        assert await seen(f"folder=/srv/{'a2' * 200}") == [asked["a2"]]
         assert await seen("host=build") == await seen("session=s1") == []
         assert "machine <b>build-7</b>" in (await ada.see("/?host=build-7")).text
 

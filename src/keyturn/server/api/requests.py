@@ -17,7 +17,7 @@ from ...engine.run.log_cache import log_in
 from ...inbox.listing import grouped
 from ...journal.rows import Query, RequestRow
 from ...presenting.facts import RequestFacts
-from ...presenting.source import RequestSource
+from ...presenting.source import LONGEST, RequestSource
 from ...wire import bodies
 from ...wire.detail import RequestDetail
 from ...wire.responses import Done, Form, RequestGroup, RequestPage, RequestSeen
@@ -56,7 +56,7 @@ For = Annotated[Literal["me"] | None, Param(alias="for", description="Only those
 Unclaimed = Annotated[bool, Param(description="None that somebody else is on.")]
 Part = Literal["framework", "host", "folder", "session"]
 Group = Annotated[Part | None, Param(description="Group the page by this part of where its requests come from.")]
-Stated = Annotated[str | None, Param(min_length=1, max_length=1_000)]
+Stated = Annotated[str | None, Param(min_length=1, max_length=LONGEST)]
 Token = Annotated[str | None, Param(max_length=64, description="The `token` of the page before: wait for another.")]
 
 
@@ -82,7 +82,7 @@ async def _named(
 
 
 async def _sourced(
-    framework: Name = None, host: Name = None, folder: Stated = None, session: Stated = None
+    framework: Stated = None, host: Stated = None, folder: Stated = None, session: Stated = None
 ) -> RequestSource:
     plain(framework, host, folder, session)
     return RequestSource(framework or "", host or "", folder or "", session or "")

@@ -36,7 +36,7 @@ from ...presenting.grant_words import ScopeWords, reach_words
 from ...presenting.list_row import row_of
 from ...presenting.message_context import ADVICE, context_of
 from ...presenting.recorded import deciders, overrules, recorded, still_needed
-from ...presenting.source import PARTS
+from ...presenting.source import LONGEST, PARTS, RequestSource
 from ...presenting.trail import changes_since, trail_of
 from ..errors import refused
 from ..limits import MARKS
@@ -57,10 +57,11 @@ _DAY_MS = 86_400_000
 def filters_of(request: HttpRequest) -> Filters:
     """Return the filters that an address names."""
     given = request.query_params
-    named = {name: given.get(name, "")[:200].replace("\0", "") for name in ("tool", "agent", "risk", "text", *PARTS)}
+    named = {name: given.get(name, "")[:200].replace("\0", "") for name in ("tool", "agent", "risk", "text")}
+    source = RequestSource(*(given.get(name, "")[:LONGEST].replace("\0", "") for name in PARTS))
     group = given.get("group", "") if given.get("group") in PARTS else ""
     place = ListPlace.of_token(given.get("after", "")[:1_000])
-    return Filters(**named, mine=given.get("mine") == "1", after=place, group=group)
+    return Filters(**named, mine=given.get("mine") == "1", after=place, source=source, group=group)
 
 
 Chosen = Annotated[Filters, Depends(filters_of)]
