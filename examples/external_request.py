@@ -1,7 +1,7 @@
 """A program without Keyturn's agents asks for approval of a call that it runs itself: ask, claim once, report.
 
-Over HTTP the same words are `POST /v1/asks` and the client's `client.asks`. Arguments are returned to the byte, a claim
-names the digest of what was shown, and exactly one claim succeeds.
+Over HTTP this is `POST /v1/asks`, in a client `client.asks`. Arguments are returned byte for byte, a claim names the
+digest of what was shown, and exactly one claim succeeds.
 
 Prints:
 pending: deploy {"service": "api"}

@@ -91,7 +91,7 @@ def account_known_as(directory: Directory, provisioner: str, id: str) -> str | N
 
 
 def check_provisioner(directory: Directory, by: str, now: int) -> None:
-    """Refuse whoever has no token to provision instances with, or has changed too many within the hour."""
+    """Refuse an account without a token to provision instances, or with too many changes within the hour."""
     tokens = directory.tokens.values()
     if not any(each.person == by and PROVISION in each.scopes and directory.accepts(each, now) for each in tokens):
         raise NotAllowed(f"{by!r} needs a token of the scope {PROVISION!r} for this")
@@ -127,7 +127,7 @@ def change(directory: Directory, account: str, instance: Instance) -> Events:
 
 
 def remove(directory: Directory, account: str) -> Events:
-    """Remove an instance, whose token counts no more; nothing where it was removed before."""
+    """Remove an instance, which revokes its token; nothing where it was removed before."""
     if directory.person(account) is None:
         return []
     if instance_of(directory, account) is None:  # an account that an administrator named so
@@ -136,7 +136,7 @@ def remove(directory: Directory, account: str) -> Events:
 
 
 class UnknownInstance(UserError):
-    """Raised for an instance that there is not, or not any more.
+    """Raised for an instance that does not exist, or was removed.
 
     >>> issubclass(UnknownInstance, UserError)
     True
@@ -148,11 +148,11 @@ def _set(account: str, instance: Instance) -> ev.SettingChanged:
     return ev.SettingChanged(SETTING, value, account)
 
 
-# What nobody reads in the log ---------------------------------------------------------------------------------------
+# What cannot be read in the log -----------------------------------------------------------------------------------
 
 
 def token_of(keys: Ring, account: str, key: str) -> str:
-    """Return the token of an instance: whoever has this key of the journal makes the same one again."""
+    """Return the token of an instance, which is derived from this key of the journal: the same one each time."""
     text = hashlib.sha256(keys.mac("instance token", account.encode(), key=key).encode()).hexdigest()
     return f"kt_{text[:12]}_{text[12:60]}"
 

@@ -98,7 +98,7 @@ class Callers:
         except BaseException as error:
             if known is None:
                 await client.close()
-            if isinstance(error, NotAllowed):  # which a token is that no one has
+            if isinstance(error, NotAllowed):  # its token is not valid
                 raise _NotAdmitted(401, _REFUSED) from None
             if isinstance(error, KeyturnError):
                 raise _NotAdmitted(503, "the Keyturn server cannot be reached") from None

@@ -1,7 +1,7 @@
 """Serve the instances of AAP: a provisioner adds, shows, changes and removes accounts that request approvals.
 
-What is kept can be read by nobody who has the log alone: a token is made again from a key of the journal, and the
-secret of a receiver is sealed by one. A receiver is verified before anything is recorded.
+The log alone gives no secret away: a token is derived from a key of the journal, and the secret of a receiver is sealed
+by one. A receiver is verified before anything is recorded.
 """
 
 from __future__ import annotations
@@ -232,7 +232,7 @@ async def update(request: Request) -> Response:
 
 
 async def delete(request: Request) -> Response:
-    """Remove an instance: its token counts no more, its pending requests are cancelled, and nothing is posted."""
+    """Remove an instance: its token is revoked, its pending requests are withdrawn, and nothing is posted."""
     at = await _provisioner(request)
     account = await at.account(request.path_params["id"], left=True)
     await at.change(lambda now: instances.remove(now, account))
