@@ -12,7 +12,6 @@ from ..render.verdicts import STATES
 from .grant_words import covered_words
 
 _DID = {
-    "grant": "grant created",
     "revoke": "grant revoked",
     "cancel": "run cancelled",
     "withdraw": "vote withdrawn",

@@ -208,7 +208,7 @@ def _terms(chosen: dict[str, str], zone: tzinfo) -> Terms:
 def _verdicts(*, lines: bool) -> list[tuple[str, str]]:
     """Return what can be chosen by, each with the word that the table has for it."""
     known = (*VERDICTS, *(LINE_VERDICTS if lines else ()))
-    whats = {"grant": "grant", "revoke": "revocation", "cancel": "cancellation", "allow": "verdict"}
+    whats = {"grant": "grant", "allow": "verdict"}
     return [(each, recorded_words(whats.get(each, "decision"), each, lines=False)) for each in known]
 
 
