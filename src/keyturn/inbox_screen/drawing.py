@@ -145,7 +145,8 @@ def known_rows(detail: Detail, now: int, width: int) -> Iterator[Row]:
             yield from _mark_rows(mark, now, width)
         yield []
     for fact in facts_of(detail.row, now):
-        text = " \u00b7 ".join(part for part in (fact.text, fact.after) if part)
+        words = ", ".join(filter(None, (fact.ago, fact.after)))
+        text = " \u00b7 ".join(filter(None, (fact.text, words)))
         yield from labelled("note" if fact.mark else "heading", cast("LiteralString", fact.word), text, width)
     if detail.row.state == "open" and (claimed := shown.claimed_by(now)):
         yield from labelled("waits", "claimed by", claimed, width)

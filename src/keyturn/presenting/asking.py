@@ -228,18 +228,24 @@ def looking_of(row: RequestRow, person: str, now: int) -> Looking | None:
 class Fact(NamedTuple):
     """Holds one line of what is known of a request: our word for it, data, and our words behind it.
 
-    `at` is the time of which the words say how long ago it was, 0 for none: a page counts on from there.
+    `ago` says how long ago it was, and `at` of which time, 0 for none: a page counts on from there.
     """
 
     word: str
     text: str
     after: str = ""
     mark: str = ""
+    ago: str = ""
     at: int = 0
 
 
 def facts_of(row: RequestRow, now: int, zone: tzinfo = UTC) -> list[Fact]:
-    """Return why it asks, who may decide, and what holds for it, with times of the reader's zone."""
+    """Return why it asks, who may decide, and what holds for it, with times of the reader's zone.
+
+    >>> row = RequestRow("5e1f", "run", "r/1.0", "approval", "pay", "desk", "d1", 0)
+    >>> (found := facts_of(row, 5_000)[-1]).word, found.ago, found.after[:16]
+    ('requested', '5 s ago', '1970-01-01 00:00')
+    """
     return list(_facts(row, row.request, now, zone))
 
 
@@ -266,11 +272,12 @@ def _facts(row: RequestRow, shown: Request, now: int, zone: tzinfo) -> Iterator[
     if shown.started_at is not None:
         by = shown.started_by or ""
         started = in_ms(shown.started_at)
-        yield Fact("started by", by, f"{span(now - started)} ago, {stamp(started, zone)}", at=started)
+        yield Fact("started by", by, stamp(started, zone), ago=f"{span(now - started)} ago", at=started)
     if shown.former is not None:
         yield Fact("approved by", shown.former.by or "a grant", STATES.get(shown.former.verdict, ""))
-    again = "again, " if shown.revision > 1 and row.kind == "approval" and not shown.steps else ""
-    yield Fact("requested", "", f"{again}{span(now - row.asked_at)} ago, {stamp(row.asked_at, zone)}", at=row.asked_at)
+    again = shown.revision > 1 and row.kind == "approval" and not shown.steps
+    asked, ago = row.asked_at, f"{span(now - row.asked_at)} ago"
+    yield Fact("requested again" if again else "requested", "", stamp(asked, zone), ago=ago, at=asked)
 
 
 def seconds(ms: int) -> str:
