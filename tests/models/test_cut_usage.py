@@ -89,12 +89,12 @@ def completion_cut_in_a_call(request: HttpRequest) -> HttpReply:
     return HttpReply.stream([{**HEAD, "choices": [{**said, "delta": {"tool_calls": [call]}}]}, "[DONE]"])
 
 
+CUT_CALL = ModelStep([{**function_call("pay", {}, call_id="c1"), "status": "incomplete"}])
 IN_A_CALL: dict[str, Any] = {
     "responses": (ResponsesServer, OpenAIResponsesModel, response_cut_in_a_call),
     "chat": (ChatServer, OpenAIChatCompletionsModel, completion_cut_in_a_call),
-    "anthropic": (
-        MessagesServer, AnthropicModel, ModelStep([{**function_call("pay", {}, call_id="c1"), "status": "incomplete"}]),
-    ),
+    "anthropic": (MessagesServer, AnthropicModel, CUT_CALL),
+    "google": (GeminiServer, GoogleModel, CUT_CALL),
 }  # fmt: skip
 
 

@@ -15,7 +15,7 @@ from typing import Any, cast
 from ...core.errors import ModelBehaviorError
 from ...core.items import Item
 from ..base import ModelResponse, TokenDetails, Usage
-from ..reading import NOTHING, ResponseFailed, charged, check_text
+from ..reading import NOTHING, ResponseFailed, charged, check_text, in_call
 from ..reply_events import StreamEvent
 from ..telling import ReplyEvents
 from ..turns import PROVIDER_DATA, with_own
@@ -96,7 +96,8 @@ class GoogleReply:
         if self._finish is None:
             raise ModelBehaviorError(f"Gemini's reply ended before it was complete; {NOTHING}")
         if self._finish == _CUT:
-            raise ResponseFailed("incomplete", _CUT, _REMEDY)
+            last = self._teller.items[-1] if self._teller.items else None
+            raise ResponseFailed("incomplete", _CUT, in_call(last) + _REMEDY)
         if self._finish not in _WHOLE and not self._refused:
             raise ResponseFailed("failed", self._finish, f": {self._why}" if self._why else "")
 
