@@ -156,7 +156,7 @@ async def test_what_an_api_lacks_is_left_out_or_asked_for_in_words(
         async with ChatServer(['{"fine": true}']) as server:
             asked = Recorded(prefix, monkeypatch, server)
             with caplog.at_level(logging.INFO, "keyturn.models"):
-                result = await asked.ask(streamed, top_logprobs=2, store=False)
+                result = await asked.ask(streamed, top_logprobs=2, store=False, parallel_tool_calls=False)
         assert result.final_output == Verdict(fine=True)
         [request] = server.requests
         body = request.json
@@ -165,6 +165,7 @@ async def test_what_an_api_lacks_is_left_out_or_asked_for_in_words(
         assert ('"fine"' in str(body["messages"][0]["content"])) is bool(lacks.schema)
         assert ("stream_options" in body) is (streamed and not lacks.stream_usage)
         assert ("top_logprobs" in body) is ("top_logprobs" not in lacks.settings)
+        assert ("parallel_tool_calls" in body) is ("parallel_tool_calls" not in lacks.settings)
         assert ("refusal" in json.dumps(body["messages"])) is not lacks.thoughts
         assert "I cannot say." in json.dumps(body["messages"])
         calls = [call["id"] for message in body["messages"] for call in message.get("tool_calls", ())]
@@ -174,13 +175,18 @@ async def test_what_an_api_lacks_is_left_out_or_asked_for_in_words(
         assert all(re.fullmatch(lacks.call_ids or ".*", label) for label in calls)
     told = [record for record in caplog.records if record.message.startswith(COMPATIBLE[prefix].title)]
     warned = [record.message for record in told if record.levelno == logging.WARNING]
-    assert len(warned) == len({"top_logprobs", "store"} & {*lacks.settings}), "once for each setting"
+    assert len(warned) == len({"top_logprobs", "store", "parallel_tool_calls"} & {*lacks.settings}), (
+        "once for each setting"
+    )
     worked_round = [lacks.strict, bool(lacks.schema), lacks.thoughts]
     assert len(told) - len(warned) == worked_round.count(True), "once for each, at its first use"
     caplog.clear()
 
 
-async def test_a_tool_that_cannot_be_forced_by_name_is_offered_alone(monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_a_tool_that_cannot_be_forced_by_name_is_offered_alone(
+    monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    caplog.set_level(logging.INFO, "keyturn.models")
     for prefix, choice in (("llama.cpp", "look"), ("lmstudio", {"type": "function", "function": {"name": "look"}})):
         async with ChatServer(["Done."]) as server:
             model = Recorded(prefix, monkeypatch, server).model
@@ -190,6 +196,7 @@ async def test_a_tool_that_cannot_be_forced_by_name_is_offered_alone(monkeypatch
         [request] = server.requests
         assert request.json["tool_choice"] == "required"
         assert [tool["function"]["name"] for tool in request.json["tools"]] == ["look"]
+        assert f"{PROVIDERS[prefix].title} forces no tool by its name" in caplog.text
 
 
 async def test_a_choice_that_would_be_ignored_is_an_error(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -81,7 +81,7 @@ _CLOUDS = "keyturn.models.clouds"
 PROVIDERS: dict[str, NamedProvider] = {
     "ollama": NamedProvider(
         "Ollama", "OLLAMA_API_KEY", "http://localhost:11434/v1", "OLLAMA_BASE_URL",
-        Lacks(strict=True, forced="all"), keyless=True, trace="ollama",
+        Lacks(strict=True, forced="all", settings=("parallel_tool_calls",)), keyless=True, trace="ollama",
     ),
     "llama.cpp": NamedProvider(
         "llama.cpp", "LLAMA_API_KEY", "http://localhost:8080/v1", "LLAMA_CPP_BASE_URL",
