@@ -1,7 +1,7 @@
 """What stands between a model and its provider answers in its place, or cuts it off: an error, and the run goes on.
 
 In all four APIs, plain and streamed: a proxy's page with a good status, an error in a good answer, JSON where a stream
-was asked for, and streams that end after any number of bytes.
+was asked for, a key that is rejected in the middle of a run, and streams that end after any number of bytes.
 """
 
 from __future__ import annotations
@@ -10,18 +10,18 @@ from typing import Any
 
 import pytest
 
-from keyturn import Agent, ModelBehaviorError, ModelSettings, function_tool
+from keyturn import Agent, ModelBehaviorError, ModelSettings, RunState, function_tool
 from keyturn.models.scripted.items import assistant_message, function_call
-from keyturn.testing.loopback.server import HttpReply, HttpRequest
+from keyturn.testing.loopback.server import Fault, HttpReply, HttpRequest
 from tests.effort import AT_LENGTH
 from tests.models.test_crossing import MEMBERS, model_of
-from tests.playing import play
+from tests.playing import approved, play
 
 members = pytest.mark.parametrize("member", MEMBERS.values(), ids=list(MEMBERS))
 
 CLIENTS = ("openai", "anthropic", "google.genai.errors")
-# How far apart the places are at which a stream is cut.
-STEP = 37 if AT_LENGTH else 111
+# How far apart the places are at which a stream is cut: at length it is cut at every byte.
+STEP = 1 if AT_LENGTH else 111
 
 PAGE = b"<!doctype html><title>502</title><h1>The upstream server is busy</h1>"
 ANSWERS: dict[str, HttpReply] = {
@@ -80,6 +80,29 @@ def look(what: str) -> str:
     return f"{what} seen"
 
 
+@members
+async def test_a_key_that_expires_in_the_middle_of_a_run_stops_it_and_nothing_is_done_twice(
+    member: Any, payer: Any, paid: list[Any], streamed: bool
+) -> None:
+    """The call was approved and ran before the key was rejected: over a saved state, the run goes on behind it."""
+    call = function_call("pay", {"to": "ada"}, call_id="c1")
+    async with member[0]([[call], Fault(status=401), "done"]) as server:
+        agent = Agent("a", model=model_of(member, server), tools=[payer])
+        paused = await play(agent, "go", streamed)
+        with pytest.raises(Exception, match="401") as raised:
+            await play(agent, await approved(paused, agent, saved=True), streamed)
+        assert type(raised.value).__module__.startswith(CLIENTS)
+        assert server.answered == 2, "a rejected key is not tried again"
+        failed: Any = raised.value
+        state = await RunState.from_string(agent, failed.run_data.to_state().to_string())
+        assert state.get_interruptions() == []
+        result = await play(agent, state, streamed)
+        await agent.model.close()
+    assert (result.final_output, paid) == ("done", [("ada", 5)])
+    assert server.requests[1].body == server.requests[2].body
+
+
+@pytest.mark.timeout(600)
 @pytest.mark.sweep
 @members
 async def test_a_stream_that_is_cut_anywhere_is_whole_or_an_error(member: Any) -> None:
