@@ -109,10 +109,16 @@ async def test_a_reply_that_is_cut_in_a_call_says_in_which(wire: str, streamed: 
 
 
 @pytest.mark.parametrize(
-    ("server", "kind"), [(ResponsesServer, OpenAIResponsesModel), (MessagesServer, AnthropicModel)]
-)
-async def test_what_was_written_to_a_cache_is_told_apart(server: Any, kind: Any, streamed: bool) -> None:
-    counts = Usage(1, 100, TokenDetails(cached_tokens=30, cache_write_tokens=50), 7, total_tokens=107)
+    ("server", "kind", "written"),
+    [
+        (ResponsesServer, OpenAIResponsesModel, 50), (MessagesServer, AnthropicModel, 50),
+        (GeminiServer, GoogleModel, 0),  # Gemini does not count what it keeps
+    ],
+)  # fmt: skip
+async def test_what_a_cache_gave_and_what_was_written_to_it_is_told_apart(
+    server: Any, kind: Any, written: int, streamed: bool
+) -> None:
+    counts = Usage(1, 100, TokenDetails(cached_tokens=30, cache_write_tokens=written), 7, total_tokens=107)
     async with server([ModelStep("hi", usage=counts)]) as served:
         model = kind("m", api_key="k", base_url=served.base_url)
         result = await play(Agent("a", model=model), "go", streamed)
