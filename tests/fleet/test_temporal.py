@@ -5,7 +5,9 @@ from __future__ import annotations
 import re
 from base64 import b64decode
 from collections.abc import AsyncGenerator
+from contextlib import nullcontext
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
@@ -68,6 +70,23 @@ def test_a_server_is_named_by_its_url(url: str) -> None:
     pytest.importorskip("temporalio")
     with pytest.raises(UserError, match="--engine-url temporal://"):
         engine_named("temporal", "postgresql://db/keyturn", url)
+
+
+@needs
+@each("status, raises", [("NOT_FOUND", False), ("UNIMPLEMENTED", False), ("UNAVAILABLE", True), ("INTERNAL", True)])
+async def test_a_workflow_that_could_not_be_deleted_is_an_error(status: str, raises: bool) -> None:
+    """Its run was erased: a server that keeps no workflow, or deletes none, is none."""
+    from temporalio.service import RPCError, RPCStatusCode
+
+    from keyturn.fleet.temporal import TemporalEngine
+
+    async def refuse(_request: object) -> None:
+        raise RPCError("no", RPCStatusCode[status], b"")
+
+    engine: Any = TemporalEngine("temporal://127.0.0.1:7233/default")
+    engine._client = SimpleNamespace(workflow_service=SimpleNamespace(delete_workflow_execution=refuse))
+    with pytest.raises(RPCError) if raises else nullcontext():
+        await engine.forget("default", "run")
 
 
 @needs

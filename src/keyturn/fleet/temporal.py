@@ -8,7 +8,6 @@ its code: another workflow would have another name.
 from __future__ import annotations
 
 import asyncio
-import contextlib
 import os
 from collections import deque
 from collections.abc import AsyncGenerator, Sequence
@@ -34,6 +33,7 @@ _LONGEST = timedelta(hours=24)
 _BEAT = 3.0  # how often an activity says that it lives, in seconds
 _DEAD = timedelta(seconds=15)
 _GRACE = timedelta(hours=1)  # nobody is waited for so long: the mover ends what it moves
+_NOTHING_DELETED = (RPCStatusCode.NOT_FOUND, RPCStatusCode.UNIMPLEMENTED)  # none is kept, or the server deletes none
 #: The causes of a reconciler's wakes begin so: each is a workflow of its own, since that of the run may be lost.
 _OWN = "due-"
 
@@ -160,8 +160,11 @@ class TemporalEngine:
         client = self._connected()
         request = DeleteWorkflowExecutionRequest(namespace=self._namespace)
         request.workflow_execution.workflow_id = f"{tenant}:{run}"
-        with contextlib.suppress(RPCError):  # there is none
+        try:
             await client.workflow_service.delete_workflow_execution(request)
+        except RPCError as error:
+            if error.status not in _NOTHING_DELETED:
+                raise
 
     async def tidy(self, before: int) -> int:
         """Delete nothing: the retention of the namespace does."""
