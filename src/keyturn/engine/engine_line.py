@@ -1,7 +1,7 @@
 """Keep an engine open, and hand it what this process's commits make due, off the write path.
 
 An engine that cannot be reached delays no commit and fails no decision: that is logged, and the reconcilers find what
-it was not told.
+it was not handed.
 """
 
 from __future__ import annotations
@@ -63,7 +63,7 @@ class EngineLine:
         if follower is not None:
             follower.close()
             if self.engine is not None and self._open.is_set():
-                await self._told(self.engine, follower.rest(), _LAST)
+                await self._hand_over(self.engine, follower.rest(), _LAST)
         if keeping is not None:
             keeping.cancel()
             await asyncio.wait({keeping})
@@ -145,10 +145,10 @@ class EngineLine:
     async def _forward(self, engine: Engine) -> None:
         """Hand over what is made due, for as long as the engine is open."""
         while self._follower is not None:
-            await self._told(engine, await self._follower.next(), _WAKING)
+            await self._hand_over(engine, await self._follower.next(), _WAKING)
         await asyncio.Event().wait()
 
-    async def _told(self, engine: Engine, made: Sequence[MadeDue], seconds: float) -> None:
+    async def _hand_over(self, engine: Engine, made: Sequence[MadeDue], seconds: float) -> None:
         runs = [each for each in made if not each.run.startswith(RESERVED)]
         for each in runs:
             if each.cause == ERASED:
@@ -160,7 +160,7 @@ class EngineLine:
             async with asyncio.timeout(seconds):
                 await asking
             self.error = None
-        except Exception as error:  # what it was not told is found by the reconcilers
+        except Exception as error:  # what it did not take is found by the reconcilers
             self._failed("does not answer", error)
             return False
         return True

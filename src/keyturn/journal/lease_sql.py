@@ -22,11 +22,11 @@ LONGEST_MS = 3_600_000
 NO_ROW = "cannot be reached: what the journal's table of runs says of the run is not what was written there"
 
 
-class Stir(IntEnum):
-    """Says whether somebody has to look at a run that was written to, or given back."""
+class DueWhen(IntEnum):
+    """Says when a run that was written to, or given back, is due; `LATER` also where the next on its session may be."""
 
     NEVER = 0
-    SOMETIME = 1
+    LATER = 1
     NOW = 2
 
 
@@ -114,14 +114,14 @@ def take(db: StoreConnection, tenant: str, run: str, at: LogPlace, worker: str, 
     return made, held
 
 
-def give_back(db: StoreConnection, tenant: str, claim: Claim, at: LogPlace, due: int | None) -> Stir:
-    """Give the lease back; return whether somebody may have to look at the run, or at the next on its session."""
+def give_back(db: StoreConnection, tenant: str, claim: Claim, at: LogPlace, due: int | None) -> DueWhen:
+    """Give the lease back; return when the run, or the next one on its session, may be due."""
     times = [time for time in (at.due, due) if time is not None]
     db.tell(say.RELEASED, min(times, default=None), claim.lost if claim.untried else 0, tenant, claim.run)
     over = bool(at.session) and at.status in ENDED
     if over:  # and its last words are in the session: the next one may begin
         db.tell(say.GONE, tenant, claim.run)
     if times and min(times) <= at.now:
-        return Stir.NOW
+        return DueWhen.NOW
     turn = at.status == "queued"  # which may have come while it was held
-    return Stir.SOMETIME if times or over or turn else Stir.NEVER
+    return DueWhen.LATER if times or over or turn else DueWhen.NEVER

@@ -20,8 +20,8 @@ from .base import Claim, ClaimFilter, DueRun, Lease, LostRace
 from .lease_sql import (
     LONGEST_MS,
     NO_ROW,
+    DueWhen,
     LogPlace,
-    Stir,
     check_free,
     check_takable,
     claim_due,
@@ -54,13 +54,13 @@ from .store_thread import StoreConnection
 class Appended(NamedTuple):
     """Holds what an append came to beside its lines.
 
-    `session` is where the run is to be given a place, `claim` the lease that was taken along; `stirs` says whether the
-    run has to be looked at, now that its lease was given back along, or that it was written to without one.
+    `session` is where the run is to be given a place, `claim` the lease that was taken along; `becomes_due` says when
+    the run is due, now that its lease was given back along, or that it was written to without one.
     """
 
     session: str = ""
     claim: Claim | None = None
-    stirs: Stir = Stir.NEVER
+    becomes_due: DueWhen = DueWhen.NEVER
 
 
 class Tenant:
@@ -99,14 +99,14 @@ class Tenant:
             taken, at = take(db, self.name, run, at, lease.worker, lease.ttl_ms)
             claim = taken
         at = self._write(db, run, at, lines, claim, changes)
-        stirs = Stir.NEVER
+        becomes_due = DueWhen.NEVER
         if claim is None and at.due is not None and at.due <= at.now and (at.holder is None or at.until <= at.now):
-            stirs = Stir.NOW
+            becomes_due = DueWhen.NOW
         if lease is not None and lease.ends:
             assert claim is not None
-            stirs = give_back(db, self.name, claim, at, lease.due)
+            becomes_due = give_back(db, self.name, claim, at, lease.due)
         session = "" if changes is None or at.session or at.status in ENDED else changes.session
-        return Appended(session, taken, stirs)
+        return Appended(session, taken, becomes_due)
 
     def _write(
         self,
@@ -209,12 +209,12 @@ class Tenant:
         db.tell(say.RENEWED, now + ttl_ms, self.name, claim.run)
         return msgspec.structs.replace(claim, until=now + ttl_ms, at=now)
 
-    def release(self, db: StoreConnection, claim: Claim, due: int | None) -> Stir:
-        """Give the lease back; return whether somebody may have to look at the run."""
+    def release(self, db: StoreConnection, claim: Claim, due: int | None) -> DueWhen:
+        """Give the lease back; return when the run, or the next one on its session, may be due."""
         try:
             at = self._held(db, claim.run, claim)
         except Conflict:
-            return Stir.NEVER
+            return DueWhen.NEVER
         return give_back(db, self.name, claim, at, due)
 
     def due(self, db: StoreConnection, limit: int, only: ClaimFilter | None = None) -> list[DueRun]:

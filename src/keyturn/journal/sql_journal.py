@@ -20,7 +20,7 @@ from .base import Claim, ClaimFilter, DueRun, Lease
 from .commit_effects import CommitEffects
 from .due_feed import ERASED, DueFollower, MadeDue
 from .generation import Origin, read_meta
-from .lease_sql import HeldAhead, Stir
+from .lease_sql import DueWhen, HeldAhead
 from .pages import rows_of
 from .restorable import RestorableStore
 from .rows import (
@@ -167,9 +167,9 @@ class SQLJournal(RestorableStore):
 
     async def release(self, claim: Claim, due: int | None = None) -> None:
         def release(db: StoreConnection) -> Any:
-            stirs = self._mine.release(db, claim, due)
-            made = [MadeDue(self.tenant, claim.run, f"e{claim.epoch}")] if stirs is Stir.NOW else []
-            return CommitEffects([(self.tenant, DUE)], due=made) if stirs else None
+            becomes_due = self._mine.release(db, claim, due)
+            made = [MadeDue(self.tenant, claim.run, f"e{claim.epoch}")] if becomes_due is DueWhen.NOW else []
+            return CommitEffects([(self.tenant, DUE)], due=made) if becomes_due else None
 
         def released(db: StoreConnection) -> tuple[bool, Any]:
             gone = self._mine.held_by(db, claim.run) != (claim.worker, claim.epoch)

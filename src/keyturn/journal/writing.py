@@ -10,7 +10,7 @@ from .base import Claim, Lease
 from .commit_effects import CommitEffects, of_append
 from .due_feed import MadeDue
 from .generation import Origin
-from .lease_sql import Stir
+from .lease_sql import DueWhen
 from .rows import Changes
 from .sealing import plain
 from .sql import Tenant
@@ -56,8 +56,8 @@ class Writing:
             return None
         self._wrote, self.claim = lines.lines[-1], made.claim
         effects, tenant = self._effects, self._mine.name
-        wakes = [*effects.wakes, (tenant, DUE)] if made.stirs else effects.wakes
-        due = [MadeDue(tenant, lines.run, str(lines.head))] if made.stirs is Stir.NOW else []
+        wakes = [*effects.wakes, (tenant, DUE)] if made.becomes_due else effects.wakes
+        due = [MadeDue(tenant, lines.run, str(lines.head))] if made.becomes_due is DueWhen.NOW else []
         placed = [(tenant, made.session, lines.run)] if made.session else []
         return replace(effects, wakes=wakes, placed=placed, due=due)
 

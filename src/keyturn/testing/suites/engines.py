@@ -146,7 +146,7 @@ class EngineSuite:
 
     async def test_a_wake_that_got_lost_is_made_good(self, monkeypatch: pytest.MonkeyPatch) -> None:
         """A process that died after its commit, or knows no engine, wakes nobody: the reconciler finds what is due."""
-        monkeypatch.setattr(engine_line.EngineLine, "_told", _lost)
+        monkeypatch.setattr(engine_line.EngineLine, "_hand_over", _lost)
         shop = Shop()
         async with self.fleet(shop.agent()) as (starts, _):
             run = await starts.start("desk", "go")
@@ -246,7 +246,7 @@ class EngineSuite:
                 await _until(starts, run.id, "finished")
 
 
-async def _lost(*_told: object) -> None:
+async def _lost(*_made: object) -> None:
     """Hand over nothing of what commits made due."""
 
 
