@@ -132,16 +132,12 @@ class EngineSuite:
     async def test_a_wake_while_a_run_is_moved_is_not_lost(self) -> None:
         """A message that comes as a tool is at work is read by the model, whoever delivers the wake."""
         shop = Shop()
-        shop.gate.clear()
         async with self.fleet(shop.agent()) as (starts, _):
-            run = await starts.start("desk", "go")
-            await _until_asked(starts, run.id)
-            await _approve(starts, run.id)
-            await asyncio.wait_for(shop.begun.wait(), _PATIENCE)
-            await starts.send(run.id, "and hurry")
+            run = await _held_at_work(starts, shop)
+            await starts.send(run, "and hurry")
             shop.gate.set()
-            await _until(starts, run.id, "finished")
-            state = await starts.state(run.id)
+            await _until(starts, run, "finished")
+            state = await starts.state(run)
             assert "and hurry" in str(state.live.log.steps)
 
     async def test_a_wake_that_got_lost_is_made_good(self, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -185,35 +181,28 @@ class EngineSuite:
 
     async def test_a_run_is_cancelled_as_it_waits_and_as_it_is_moved(self) -> None:
         shop = Shop()
-        shop.gate.clear()
         async with self.fleet(shop.agent()) as (starts, works):
-            waits, runs = [await starts.start("desk", "go") for _ in range(2)]
-            for each in (waits, runs):
-                await _until_asked(starts, each.id)
-            await starts.cancel(waits.id)
-            await _approve(starts, runs.id)
-            await asyncio.wait_for(shop.begun.wait(), _PATIENCE)
-            await starts.cancel(runs.id)
+            waits = (await starts.start("desk", "go")).id
+            await _until_asked(starts, waits)
+            await starts.cancel(waits)
+            runs = await _held_at_work(starts, shop)
+            await starts.cancel(runs)
             await _until_idle(works)
-            assert [(await starts.get(each.id)).status for each in (waits, runs)] == ["cancelled"] * 2
+            assert [(await starts.get(each)).status for each in (waits, runs)] == ["cancelled"] * 2
         assert shop.paid == ["desk"]
 
     async def test_a_shutdown_lets_what_was_begun_end(self) -> None:
         """Nothing is in doubt after a drain, and another worker goes on."""
         shop = Shop()
-        shop.gate.clear()
         async with self.fleet(shop.agent()) as (starts, works):
-            run = await starts.start("desk", "go")
-            await _until_asked(starts, run.id)
-            await _approve(starts, run.id)
-            await asyncio.wait_for(shop.begun.wait(), _PATIENCE)
+            run = await _held_at_work(starts, shop)
             stopping = asyncio.ensure_future(works.stop())
             await asyncio.sleep(0)
             shop.gate.set()
             await asyncio.wait_for(stopping, _PATIENCE)
             assert not await starts.inbox.list()
             await works.at_work()
-            await _until(starts, run.id, "finished")
+            await _until(starts, run, "finished")
         assert shop.paid == ["desk"]
 
     async def test_apps_with_other_agents_keep_nobody_from_working(self) -> None:
@@ -280,6 +269,16 @@ async def _until_idle(app: App) -> None:
 async def _approve(app: App, run: str) -> None:
     [row] = [each for each in await app.inbox.list() if each.run == run]
     await app.inbox.approve(row, by="ann")
+
+
+async def _held_at_work(app: App, shop: Shop) -> str:
+    """Start a run and approve its call; return the run once the call is at work, where the gate holds it."""
+    shop.gate.clear()
+    run = await app.start("desk", "go")
+    await _until_asked(app, run.id)
+    await _approve(app, run.id)
+    await asyncio.wait_for(shop.begun.wait(), _PATIENCE)
+    return run.id
 
 
 async def _wake(app: App, run: str, cause: str) -> None:
