@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -10,10 +11,11 @@ import pytest
 from keyturn import App, Approval, Conflict, MemoryJournal, UserError
 from keyturn.channels import plan
 from keyturn.channels.base import ChannelBusy, ChannelRefused, Message, Recipient
-from keyturn.channels.dispatcher import LEASE
+from keyturn.channels.dispatcher import LEASE, Dispatcher
 from keyturn.channels.plan import Attempts, ChannelPlan
 from keyturn.core import commands as cm
 from keyturn.inbox.desk import Inbox
+from keyturn.journal import open_journal
 from keyturn.journal.base import Store
 from keyturn.journal.rows import Delivery, DeliveryQuery, Dispatch, Notice
 from tests.channels.telling import Ledger, Recorder, asked, clocked, desk, dispatching, settled, to, wake
@@ -395,6 +397,15 @@ async def test_a_store_that_fails_is_tried_again() -> None:
     await asked(journal)
     async with dispatching(journal, mail):
         await until(lambda: mail.told)
+
+
+async def test_a_dispatcher_ends_with_its_journal(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
+    """It logged a traceback each few seconds for as long as its process lived."""
+    journal = open_journal(f"sqlite:///{tmp_path}/runs.db")
+    await journal.close()
+    async with asyncio.timeout(30):
+        await Dispatcher(journal, ChannelPlan([Recorder()])).run()
+    assert not caplog.records
 
 
 async def test_a_plan_that_cannot_be_is_refused() -> None:

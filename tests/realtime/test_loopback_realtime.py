@@ -7,10 +7,13 @@ import base64
 import json
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
 from openai import AsyncOpenAI, AuthenticationError
+from websockets.datastructures import Headers
+from websockets.exceptions import ConnectionClosedError
 
 from keyturn.testing.loopback.realtime import (
     AskApproval,
@@ -27,7 +30,9 @@ from keyturn.testing.loopback.realtime import (
     silence,
     tone,
 )
+from keyturn.testing.loopback.realtime_line import RealtimeLine
 from tests.table import each
+from tests.waiting import turns_of_the_loop
 
 
 @asynccontextmanager
@@ -261,6 +266,25 @@ async def test_a_script_may_be_a_function_and_a_mistake_in_it_is_told() -> None:
         Turn(5)
     with pytest.raises(ValueError, match="no item of type 'reasoning'"):
         Turn({"type": "reasoning"})
+
+
+async def test_a_line_that_breaks_is_no_mistake_of_the_script() -> None:
+    """Seen once in some thousand races: the line was gone, and what waits for its messages had not heard of it."""
+
+    class Broken:
+        request = SimpleNamespace(path="/", headers=Headers())
+
+        async def send(self, data: str) -> None:
+            raise ConnectionClosedError(None, None)
+
+    async def no_turn(line: RealtimeLine) -> Turn:
+        raise AssertionError(line)
+
+    line = RealtimeLine(Broken(), 1, no_turn, lambda: None)
+    await line.respond(Turn(Say("One")))
+    await turns_of_the_loop()
+    assert line.response is None
+    assert not line.errors
 
 
 async def test_garbage_is_sent_as_it_is() -> None:

@@ -60,7 +60,7 @@ class Dispatcher:
         self._leaving.set()
 
     async def run(self) -> None:
-        """Deliver until stopped; a store that fails is tried again."""
+        """Deliver until stopped, or until the journal is closed; a store that fails is tried again."""
         while not self._leaving.is_set():
             try:
                 await self._hold()
@@ -70,7 +70,9 @@ class Dispatcher:
             except StorageError as error:
                 log.warning("the outbox cannot be worked on, trying again: %s", error)
                 await self._pause(_BACKOFF)
-            except Exception:  # it must never end while its process goes on
+            except Exception:  # it must never end while its journal is open
+                if getattr(self._store, "closed", False):
+                    return
                 log.exception("the dispatcher failed, trying again")
                 await self._pause(_BACKOFF)
 

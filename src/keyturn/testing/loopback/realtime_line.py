@@ -273,11 +273,13 @@ class RealtimeLine:
         task.add_done_callback(self._playing.discard)
 
     async def _play(self, response: Response, *, apart: bool) -> None:
+        from websockets.exceptions import ConnectionClosed
+
         if response.turn.arrange is not None and not apart:
             self._collected = []
         try:
             await response.play()
-        except ConnectionError:
+        except (ConnectionError, ConnectionClosed):  # the client left
             return
         except Exception as error:  # a script's mistake must reach the test
             await self.fail(BadClientMessage(f"the script: {type(error).__name__}: {error}", "script_failed"))
