@@ -1,7 +1,7 @@
 """`python -m benchmarks.doors`: what a request costs that comes from outside, each beside a floor of the same moment.
 
 A request until another session's list has it, a claim once it is decided, a hook that a policy allows, and a call
-through the MCP gate that is not gated. A floor is the same road without Keyturn's work: a health check of the same
+through the MCP gate that is not gated. A floor is the same road without that work: a small request to the same
 server, an interpreter that starts and ends, the call without the gate. Floor and figure are taken in turns, so that a
 busy machine slows both: the ratio stands, and the times are those of the machine as it was. Counts depend on nothing.
 """
@@ -14,7 +14,6 @@ import contextlib
 import json
 import os
 import resource
-import socket
 import subprocess
 import sys
 import tempfile
@@ -23,7 +22,6 @@ from collections.abc import AsyncGenerator, Awaitable, Callable, Iterable
 from pathlib import Path
 from typing import Any
 
-import uvicorn
 from mcp import Client
 from mcp.client.stdio import StdioServerParameters, stdio_client
 
@@ -31,6 +29,9 @@ from keyturn import App, ExternalAgent
 from keyturn.asks.ask import Ask
 from keyturn.client.client import AsyncClient
 from keyturn.policies.rules import Policy, allow
+from keyturn.server.asgi import serve
+from keyturn.server.running import ListeningAddress, Running
+from keyturn.server.settings import ServerSettings
 
 from .table import grid
 
@@ -58,14 +59,14 @@ HOOK = {
 Timed = list[tuple[float, float]]
 
 
-def serve(path: str) -> None:
+def served(path: str) -> None:
     """Serve an inbox with one approver and one account until nobody holds the other end of our input."""
 
     async def begun() -> None:
         app = App([ExternalAgent()], f"sqlite:///{path}", Policy(allow(tool="Read")))
-        listening = socket.socket(socket.AF_INET, socket.SOCK_STREAM, socket.IPPROTO_TCP)
-        listening.bind(("127.0.0.1", 0))
-        server = uvicorn.Server(uvicorn.Config(app.asgi(), ws="none", log_config=None, lifespan="on"))
+        address = ListeningAddress(port=0)
+        listening = address.bound()
+        server = Running(serve(app, ServerSettings()), address, grace=1.0, told=lambda: None)
         serving = asyncio.ensure_future(server.serve([listening]))
         while not server.started:
             await asyncio.sleep(0.01)
@@ -75,7 +76,7 @@ def serve(path: str) -> None:
         tokens = [await app.people.issue_token(who, given, by="ada") for who, given in scopes.items()]
         print(json.dumps([f"http://localhost:{listening.getsockname()[1]}", *tokens]), flush=True)
         await asyncio.to_thread(sys.stdin.read)
-        server.should_exit = True
+        server.stop()
         await serving
 
     asyncio.run(begun())
@@ -243,7 +244,7 @@ def main(argv: list[str]) -> int:
     parser.add_argument("--many", type=int, default=100, metavar="N", help="samples of each (default 100)")
     args = parser.parse_args(argv)
     if args.serve:
-        serve(args.serve)
+        served(args.serve)
         return 0
     before = os.getloadavg()[0]
     with tempfile.TemporaryDirectory() as folder, serving(Path(folder)) as (url, ada, laptop):

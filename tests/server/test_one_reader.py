@@ -88,6 +88,26 @@ async def test_what_streams_looked_up_is_not_kept_for_those_that_have_gone() -> 
     assert not kept
 
 
+async def test_who_waits_for_one_run_is_told_of_that_run_alone() -> None:
+    journal = MemoryJournal()
+    live = Live(journal)
+    await journal.append("mine", 0, [b"one"])
+    async with contextlib.aclosing(live.changes(60, "mine")) as changes:
+        assert await anext(changes)
+        told = asyncio.ensure_future(anext(changes))
+        for number in range(20):
+            await journal.append(f"other {number}", 0, [b"one"])
+        await turns_of_the_loop(50)
+        assert not told.done()
+        await journal.append("mine", 1, [b"two"])
+        assert await told
+        ended = asyncio.ensure_future(anext(changes, None))
+        await turns_of_the_loop(5)
+        live.end()
+        assert await ended is None
+    assert live.listeners == 0
+
+
 async def test_few_requests_of_one_person_are_served_at_the_same_time_and_others_do_not_wait() -> None:
     turns = ServedTurns(at_once=2, waiting=3)
     held = [await turns.take("eve") for _ in range(2)]

@@ -1,5 +1,8 @@
 """Tell pages and programs at once that something was written: one watcher of the journal for all who listen.
 
+Who waits for one run is told of that run alone, so that programs that wait for their requests do not all look again
+after each change of any.
+
 What changed each of them looks up by itself. So nothing is missed, whatever was slow, and who comes back after a break
 sees what is so now.
 """
@@ -15,7 +18,8 @@ from ..core.errors import StorageError
 from ..journal.base import Store
 
 _AGAIN = 1.0
-_AT_ONCE = 0.1
+#: Between two notices it is quiet for so long, for as long as the looks after one kept the loop, and at most so long.
+_SOONEST, _LATEST = 0.005, 0.1
 _KEPT = 20  # looks of one change that are shared: each may be as large as a page
 
 
@@ -28,6 +32,7 @@ class Live:
     def __init__(self, store: Store) -> None:
         self._store = store
         self._rings = set[asyncio.Event]()
+        self._of_runs = set[asyncio.Event]()
         self._watching: asyncio.Task[None] | None = None
         self._version = 0
         self._looked = dict[Hashable, tuple[int, asyncio.Task[Any]]]()
@@ -36,10 +41,38 @@ class Live:
     @property
     def listeners(self) -> int:
         """Return how many listen."""
-        return len(self._rings)
+        return len(self._rings) + len(self._of_runs)
 
-    async def changes(self, every: float) -> AsyncGenerator[bool]:
-        """Yield at once, then after whatever was written (True), and when nothing was for so many seconds (False)."""
+    def changes(self, every: float, run: str = "") -> AsyncGenerator[bool]:
+        """Yield at once, then after whatever was written (True), and when nothing was for so many seconds (False).
+
+        With `run`, whatever was written to that run.
+        """
+        return self._of_run(run, every) if run else self._of_all(every)
+
+    async def _of_run(self, run: str, every: float) -> AsyncGenerator[bool]:
+        ring = asyncio.Event()
+        self._of_runs.add(ring)
+        following = asyncio.ensure_future(self._follow_run(run, await self._store.head(run), ring))
+        try:
+            changed = True
+            while not self.ended.is_set():
+                yield changed
+                changed = await _rung(ring, every)
+        finally:
+            following.cancel()
+            self._of_runs.discard(ring)
+
+    async def _follow_run(self, run: str, head: int, ring: asyncio.Event) -> None:
+        while True:
+            with contextlib.suppress(StorageError):
+                async with contextlib.aclosing(self._store.watch(run, head)) as lines:
+                    async for _ in lines:
+                        head += 1
+                        ring.set()
+            await asyncio.sleep(_AGAIN)
+
+    async def _of_all(self, every: float) -> AsyncGenerator[bool]:
         ring = asyncio.Event()
         self._rings.add(ring)
         self._watch()
@@ -68,7 +101,7 @@ class Live:
     def end(self) -> None:
         """End whoever listens."""
         self.ended.set()
-        for ring in self._rings:
+        for ring in (*self._rings, *self._of_runs):
             ring.set()
         if self._watching is not None:
             self._watching.cancel()
@@ -86,6 +119,7 @@ class Live:
 
     async def _ring_on(self) -> None:
         """Ring whoever listens after each change, until nobody does."""
+        loop = asyncio.get_running_loop()
         async with contextlib.aclosing(self._store.watch_all()) as told:
             async for _ in told:
                 self._version += 1
@@ -93,7 +127,9 @@ class Live:
                     ring.set()
                 if not self._rings:
                     return
-                await asyncio.sleep(_AT_ONCE)  # what is written in one breath is told once
+                rung = loop.time()
+                await asyncio.sleep(_SOONEST)  # what is written in one breath is told once
+                await asyncio.sleep(min(loop.time() - rung, _LATEST) - _SOONEST)
 
 
 async def _rung(ring: asyncio.Event, every: float) -> bool:

@@ -139,11 +139,12 @@ async def show(request: Request) -> Response:
 
     wait = _seconds(request)
     try:
-        return await caller.answer(await settled(caller.here, wait, look, caller.left, lambda a, b: a.first != b.first))
+        seen = await settled(caller.here, wait, id, look, caller.left, lambda a, b: a.first != b.first)
     except TooManyStreams:  # more waits than this account has places for: it asks again soon
         leave_turn(request.scope)
         await asyncio.sleep(min(wait, _NO_PLACE))
-        return await caller.answer(await caller.look(id))
+        seen = await caller.look(id)
+    return await caller.answer(seen)
 
 
 def _seconds(request: Request) -> float:

@@ -48,7 +48,7 @@ async def get_ask(here: ApiContext, ask: IdPath, wait: Wait = 0) -> Any:
     async def left(state: AskState) -> float | None:
         return await asks.undo_left(state) if state.status == "pending" else None
 
-    return answer(await settled(here, wait, look, left, lambda before, now: not is_as_before(before, now)))
+    return answer(await settled(here, wait, ask, look, left, lambda before, now: not is_as_before(before, now)))
 
 
 @routes.add("POST", "/asks/{ask}/claim", scope="ask", takes=sent.ClaimAsk, gives=AskState, errors=(404, 409))

@@ -79,7 +79,7 @@ async def start_run(here: ApiContext, body: Annotated[bodies.Start, taken(bodies
 async def get_run(here: ApiContext, run: IdPath, wait: Wait = 0) -> Any:
     """Return a run; with `wait`, once it is over or waits for people, or so many seconds have passed."""
     row = await here.visibility.run(run)
-    async for _ in changes_within(here, wait):
+    async for _ in changes_within(here, wait, run):
         async with here.look():
             row = await (await here.anew()).visibility.run(run)
         if row.status not in _STILL:

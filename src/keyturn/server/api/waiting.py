@@ -20,8 +20,11 @@ _LOOK = 1.0
 Wait = Annotated[float, Query(ge=0, le=_LONGEST, description="How long to wait, in seconds; 25 is a good one.")]
 
 
-async def changes_within(here: Call, wait: float) -> AsyncGenerator[None]:
-    """Yield whenever something may have been written, from now on until the time is up or the server stops."""
+async def changes_within(here: Call, wait: float, run: str = "") -> AsyncGenerator[None]:
+    """Yield whenever something may have been written, from now on until the time is up or the server stops.
+
+    With `run`, something of that run.
+    """
     if wait <= 0:
         return
     places = here.request.app.state.places
@@ -30,7 +33,7 @@ async def changes_within(here: Call, wait: float) -> AsyncGenerator[None]:
     leave_turn(here.request.scope)
     async with contextlib.AsyncExitStack() as held:
         held.enter_context(places.held(here.visitor.id))
-        changes = await held.enter_async_context(contextlib.aclosing(here.live.changes(min(wait, _LOOK))))
+        changes = await held.enter_async_context(contextlib.aclosing(here.live.changes(min(wait, _LOOK), run)))
         async for changed in changes:
             if changed:
                 yield
@@ -41,11 +44,12 @@ async def changes_within(here: Call, wait: float) -> AsyncGenerator[None]:
 async def settled(
     here: Call,
     wait: float,
+    run: str,
     look: Callable[[Call], Awaitable[T]],
     left: Callable[[T], Awaitable[float | None]],
     moved: Callable[[T, T], bool],
 ) -> T:
-    """Look until nothing is left to wait for, or for so long; return what was seen last.
+    """Look at a run until nothing is left to wait for, or for so long; return what was seen last.
 
     `left` is after how many seconds time alone changes what was seen, and None once that is settled; `moved` says
     whether something else did. Whoever asks is known anew at each look.
@@ -58,7 +62,7 @@ async def settled(
     seen, ends = await look(here), time.monotonic() + wait
     while (again := await left(seen)) is not None and (rest := ends - time.monotonic()) > 0:
         before = seen
-        async for _ in changes_within(here, min(rest, again)):
+        async for _ in changes_within(here, min(rest, again), run):
             if moved(before, seen := await anew()):
                 break
         else:
