@@ -135,7 +135,7 @@ def test_a_line_that_cannot_be_read_reaches_nobody_and_an_editor_answers_what_it
     result = {"outcome": {"outcome": "selected", "optionId": "yes"}}
     forged: list[Any] = [{"id": id, "result": result} for id in (7, 7.0, True, None, "7")]
     forged += [{"id": 7, "method": method, "result": result} for method in (None, "x")]
-    for each in (*forged, forged[:1], [{"id": 3, "result": {}}, forged[0]]):
+    for each in (*forged, forged[:1], [forged[0], forged[-1]]):
         gate.from_editor(json.dumps(each).encode() + b"\n")
     gate.from_editor(b'{"id":7,"result":{"more":' + b"[" * 3_000 + b"]" * 3_000 + b"}}\n")
     assert told == []
@@ -143,6 +143,11 @@ def test_a_line_that_cannot_be_read_reaches_nobody_and_an_editor_answers_what_it
     for _ in range(2):
         gate.from_editor(answer)
     assert told == [answer]
+    gate.from_agent(read)
+    gate.from_agent(json.dumps(asks(3, [])).encode())  # refused, with the id of what the editor was shown
+    told.clear()
+    gate.from_editor(answer)
+    assert told == []
 
 
 def test_without_a_decision_nothing_is_allowed(tmp_path: Path) -> None:

@@ -14,7 +14,6 @@ from ..core.errors import UserError
 from ..engine.run.new_ids import new_id
 
 REQUEST = "session/request_permission"
-_CANCELLED = {"outcome": {"outcome": "cancelled"}}
 _KEPT = 2_000
 #: What an update of a session is called that tells of a new call.
 _NEW = "tool_call"
@@ -52,13 +51,11 @@ class Permission(NamedTuple):
     def answered(self, *, allowed: bool) -> dict[str, Any]:
         """Return the answer: this once, never for good; where the agent offers none such, it is cancelled."""
         offered = self.options.get("allow_once" if allowed else "reject_once")
-        if not offered:
-            return self.cancelled()
-        return answer(self.id, {"outcome": {"outcome": "selected", "optionId": offered[0]}})
+        return _answer(self.id, {"outcome": "selected", "optionId": offered[0]}) if offered else self.cancelled()
 
     def cancelled(self) -> dict[str, Any]:
         """Return what the protocol wants where the turn was cancelled."""
-        return answer(self.id, _CANCELLED)
+        return _answer(self.id, {"outcome": "cancelled"})
 
 
 class SeenCalls:
@@ -135,9 +132,8 @@ def _listed(given: object) -> list[Mapping[str, Any]]:
     return [cast("Mapping[str, Any]", each) for each in listed if isinstance(each, dict)]
 
 
-def answer(id: Any, result: Any) -> dict[str, Any]:
-    """Return a response of JSON-RPC."""
-    return {"jsonrpc": "2.0", "id": id, "result": result}
+def _answer(id: Any, outcome: Any) -> dict[str, Any]:
+    return {"jsonrpc": "2.0", "id": id, "result": {"outcome": outcome}}
 
 
 def refusal(id: Any, words: str) -> dict[str, Any]:

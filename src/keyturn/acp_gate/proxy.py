@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import asyncio
 import json
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from typing import Any, cast
 
 from ..asks.ask import AskState
@@ -39,40 +39,37 @@ class AcpGate:
         self._shown: set[str] = set()
 
     def from_agent(self, line: bytes) -> None:
-        """Pass a line of the agent to the editor, unless it asks for permission."""
-        try:
-            messages = _messages(line)
-        except _Unreadable as error:
-            self._log(f"a line of the agent was dropped: {error}")
-            return
-        if not any(_method(each) == REQUEST for each in messages):
-            for each in messages:
-                self._look(each)
-            self._to_editor(line)
-            return
-        for each in messages:
-            if _method(each) == REQUEST:
-                self._hold(each)
+        """Pass messages of the agent to the editor, but for those that ask for permission."""
+        for message, text in self._read(line, "agent"):
+            if message.get("method") == REQUEST:
+                self._hold(message)
             else:
-                self._look(each)
-                self._to_editor(_line(each))
+                self._look(message)
+                self._to_editor(text)
 
     def from_editor(self, line: bytes) -> None:
-        """Pass a line of the editor to the agent, unless it answers what the editor was not shown."""
+        """Pass messages of the editor to the agent, but for answers to what the editor was not shown."""
+        for message, text in self._read(line, "editor"):
+            if message.get("method") == "session/cancel":
+                self._cancel(_params(message).get("sessionId"))
+            if _answers(message):
+                if _id(message) not in self._shown:
+                    self._log("an answer of the editor to a request that it was not shown was dropped")
+                    continue
+                self._shown.remove(_id(message))
+            self._to_agent(text)
+
+    def _read(self, line: bytes, side: str) -> Iterator[tuple[dict[str, Any], bytes]]:
+        """Yield the messages of a line, one or a batch, each with its text; what cannot be read is dropped."""
         try:
-            messages = _messages(line)
-        except _Unreadable as error:
-            self._log(f"a line of the editor was dropped: {error}")
+            parsed: Any = json.loads(line)
+        except (ValueError, RecursionError) as error:
+            self._log(f"a line of the {side} was dropped: it cannot be read as JSON ({type(error).__name__})")
             return
-        for each in messages:
-            if _method(each) == "session/cancel":
-                self._cancel(str(_params(each).get("sessionId", "")))
-        answered = {_id(each) for each in messages if _answers(each)}
-        if not answered <= self._shown:
-            self._log("an answer of the editor to a request that it was not shown was dropped")
-            return
-        self._shown -= answered
-        self._to_agent(line)
+        if isinstance(parsed, dict):
+            yield cast("dict[str, Any]", parsed), line
+        batch = cast("list[dict[str, Any]]", parsed) if isinstance(parsed, list) else []
+        yield from ((each, _line(each)) for each in batch if isinstance(each, dict))
 
     async def close(self) -> None:
         """Withdraw what is pending: nothing waits for it."""
@@ -83,11 +80,12 @@ class AcpGate:
 
     def _look(self, message: dict[str, Any]) -> None:
         """Remember what the agent requests of the editor, and what it tells of a call."""
-        if _method(message) and "id" in message:
+        if "method" in message and "id" in message:
             self._shown.add(_id(message))
-        update: Any = _params(message).get("update")
-        if _method(message) == "session/update" and isinstance(update, dict) and "toolCallId" in update:
-            self._seen.look(str(_params(message).get("sessionId", "")), cast("dict[str, Any]", update))
+        params = _params(message)
+        update: Any = params.get("update")
+        if message.get("method") == "session/update" and isinstance(update, dict) and "toolCallId" in update:
+            self._seen.look(str(params.get("sessionId", "")), cast("dict[str, Any]", update))
 
     def _hold(self, message: dict[str, Any]) -> None:
         self._shown.discard(_id(message))
@@ -104,7 +102,7 @@ class AcpGate:
         self._held[task] = permission
         task.add_done_callback(self._held.pop)
 
-    def _cancel(self, session: str) -> None:
+    def _cancel(self, session: Any) -> None:
         for task, permission in list(self._held.items()):
             if permission.session == session:
                 task.cancel()
@@ -140,27 +138,9 @@ class AcpGate:
         await self._asks.withdraw(state.id, why="the agent stopped waiting for the decision")
 
 
-class _Unreadable(Exception):
-    """Raised for a line that is no JSON, or none that can be read here: another reader may see a message in it."""
-
-
-def _messages(line: bytes) -> list[dict[str, Any]]:
-    """Return the messages of a line, which is one or a list of them."""
-    try:
-        parsed: Any = json.loads(line.strip() or b"[]")
-    except (ValueError, RecursionError) as error:
-        raise _Unreadable(f"it cannot be read as JSON ({type(error).__name__})") from None
-    listed = cast("list[Any]", parsed) if isinstance(parsed, list) else [parsed]
-    return [cast("dict[str, Any]", each) for each in listed if isinstance(each, dict)]
-
-
 def _answers(message: dict[str, Any]) -> bool:
     """Return whether a message answers a request, to some reader of it."""
     return not isinstance(message.get("method"), str) or "result" in message or "error" in message
-
-
-def _method(message: dict[str, Any]) -> str:
-    return str(message.get("method", ""))
 
 
 def _params(message: dict[str, Any]) -> dict[str, Any]:

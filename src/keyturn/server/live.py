@@ -66,11 +66,13 @@ class Live:
     async def _follow_run(self, run: str, head: int, ring: asyncio.Event) -> None:
         while True:
             with contextlib.suppress(StorageError):
-                async with contextlib.aclosing(self._store.watch(run, head)) as lines:
-                    async for _ in lines:
-                        head += 1
-                        ring.set()
+                await self._ring_after(run, head, ring)
             await asyncio.sleep(_AGAIN)
+
+    async def _ring_after(self, run: str, head: int, ring: asyncio.Event) -> None:
+        async with contextlib.aclosing(self._store.watch(run, head)) as lines:
+            async for _ in lines:
+                ring.set()
 
     async def _of_all(self, every: float) -> AsyncGenerator[bool]:
         ring = asyncio.Event()
