@@ -255,3 +255,17 @@ def _wrong_part(part: object) -> str | None:
     said = cast("Mapping[str, Any]", part)
     wrong = [name for name in ("text", "refusal") if not isinstance(said.get(name), _TEXT)]
     return f"is a message with a part whose {wrong[0]!r} is no text" if wrong else None
+
+
+#: What the model reads before the result of a call whose arguments a person changed.
+EDITED = "A person changed the arguments of this call before approving it. It ran with: "
+
+
+def without_notice(text: str) -> str:
+    """Return the result of an edited call as its tool gave it; the arguments in a notice have no line break.
+
+    >>> without_notice(EDITED + '{"amount":5}\\n\\npaid 5'), without_notice("paid 5")
+    ('paid 5', 'paid 5')
+    """
+    notice, _, result = text.partition("\n\n")
+    return result if notice.startswith(EDITED) else text

@@ -252,8 +252,9 @@ def facts_of(row: RequestRow, now: int, zone: tzinfo = UTC) -> list[Fact]:
 def _facts(row: RequestRow, shown: Request, now: int, zone: tzinfo) -> Iterator[Fact]:
     if task := agent_task(shown.path):
         yield Fact("task", task, "from the agent that called it")
+    again = shown.revision > 1 and row.kind == "approval" and not shown.steps
     if row.reason:
-        yield Fact("reason", row.reason)
+        yield Fact("requested again since" if again else "reason", row.reason)
     given: Any = shown.requests if row.kind == "external" else shown.params
     for name, doubt in doubtful_names([row.agent.rsplit("/", 1)[-1], row.tool], given):
         yield Fact("beware", name, doubt, "warn")
@@ -269,13 +270,12 @@ def _facts(row: RequestRow, shown: Request, now: int, zone: tzinfo) -> Iterator[
             yield Fact(term.about, "", term.text)
     if row.expires_at is not None and row.state == "open":
         yield Fact("expires", "", f"{stamp(row.expires_at, zone)}; then {at_expiry(terms)}")
-    if shown.started_at is not None:
+    if shown.started_at is not None and row.kind != "external":
         by = shown.started_by or ""
         started = in_ms(shown.started_at)
         yield Fact("started by", by, stamp(started, zone), ago=f"{span(now - started)} ago", at=started)
     if shown.former is not None:
         yield Fact("approved by", shown.former.by or "a grant", STATES.get(shown.former.verdict, ""))
-    again = shown.revision > 1 and row.kind == "approval" and not shown.steps
     asked, ago = row.asked_at, f"{span(now - row.asked_at)} ago"
     yield Fact("requested again" if again else "requested", "", stamp(asked, zone), ago=ago, at=asked)
 

@@ -20,10 +20,11 @@ from ..render.verdicts import vote_words
 
 
 class EditedArguments(NamedTuple):
-    """Holds the arguments before an edit and after it, as JSON texts without secrets."""
+    """Holds the arguments before an edit and after it, as JSON texts without secrets, and who made it."""
 
     before: str
     after: str
+    by: str = ""
 
 
 #: Why a call asks anew from the first step of its approval chain.
@@ -34,10 +35,12 @@ class _Call:
     """Tracks one call: what was proposed, its terms and votes, and whether it was decided."""
 
     def __init__(self, text: str, proposal: ev.Proposal) -> None:
+        self.asked = text  # in the order in which the model wrote the arguments
         self.text = text if proposal.args is None else proposal.args
         self.secrets: Collection[str] = proposal.secrets
         self.name = proposal.name
         self.decided = False
+        self.edited = False
         self.terms: Approval | None = None
         self.stated: Approval | None = None
         self.votes: dict[str, str] = {}
@@ -82,6 +85,7 @@ class CallHistory:
             call.votes.pop(name, None)
         if isinstance(event, ev.CallDecided):
             call.decided = True
+            call.edited = call.edited or event.decision.args is not None
         elif not event.replaced:
             call.votes[made.by or ""] = made.verdict
 
@@ -124,12 +128,23 @@ class CallHistory:
         whole = len(known.stated.in_turn)
         return whole - len(known.terms.in_turn) + 1, whole
 
+    def has_votes(self, call: str) -> bool:
+        """Return whether others voted before a call was decided."""
+        known = self._calls.get(call)
+        return known is not None and bool(known.votes)
+
+    def was_edited(self, call: str) -> bool:
+        """Return whether a decision changed the arguments of a call."""
+        known = self._calls.get(call)
+        return known is not None and known.edited
+
     def edit(self, made: ev.Decision) -> EditedArguments | None:
         """Return what a decision made of the arguments; None where it changed nothing."""
         call = self._calls.get(made.call)
         if call is None or made.args is None:
             return None
-        return EditedArguments(_shown(call.text, call.secrets), _shown(made.args, call.secrets))
+        before, after = (_shown(side, call.secrets, like=call.asked) for side in (call.text, made.args))
+        return EditedArguments(before, after, made.by or "")
 
     def vote(self, made: ev.Decision) -> str:
         """Word a vote that was just read: how many of how many there are now."""
@@ -151,8 +166,12 @@ def edited_in(steps: Iterable[ev.Step], call: str) -> EditedArguments | None:
     return found
 
 
-def _shown(text: str, secrets: Collection[str]) -> str:
+def _shown(text: str, secrets: Collection[str], like: str) -> str:
+    """Return arguments without secrets; those that another text has too stand in its order."""
     try:
-        return json.dumps(redact(parse(text or "{}"), secrets), ensure_ascii=False, sort_keys=True)
+        given, first = parse(text or "{}"), parse(like or "{}")
+        if isinstance(given, dict) and isinstance(first, dict):
+            given = {name: given[name] for name in (*first, *given) if name in given}
+        return json.dumps(redact(given, secrets), ensure_ascii=False)
     except BadJson:
         return "" if secrets else text

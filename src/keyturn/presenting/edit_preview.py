@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import re
 from collections.abc import Iterator
 from typing import Any, LiteralString
@@ -10,9 +11,9 @@ import msgspec
 from msgspec.structs import replace
 
 from ..core.errors import BadJson
-from ..core.preview import Preview, Text
+from ..core.preview import Block, Diff, Preview, Text
 from ..core.values import is_number
-from ..render.arguments import request_lines, shown_name
+from ..render.arguments import is_text, request_lines, shown_name
 from ..render.layout import LayoutLine
 
 
@@ -46,6 +47,34 @@ def field_problem(value: object, error: Exception) -> str:
         return f"must be {takes[1]}."
     text = _PREFIX.sub("", text).replace("Input should be", "must be")
     return text if text.endswith(".") else f"{text}."
+
+
+def changed_arguments(before: dict[str, Any], after: dict[str, Any], label: LiteralString = "change") -> list[Block]:
+    """Return the arguments that were changed, before and after; a text line by line.
+
+    >>> [made] = changed_arguments({"to": "ann", "amount": 50}, {"to": "ann", "amount": 5})
+    >>> made.before, made.after
+    ('amount: 50\\n', 'amount: 5\\n')
+    """
+    changed = [name for name in {**before, **after} if _one(before, name) != _one(after, name)]
+    texts = [name for name in changed if is_text(before.get(name)) or is_text(after.get(name))]
+    old, new = ("".join(_one(side, name) for name in changed if name not in texts) for side in (before, after))
+    blocks: list[Block] = [Diff(old, new, label=label)] if old != new else []
+    for name in texts:
+        sides = [_text(side.get(name)) for side in (before, after)]
+        if not any(side.endswith("\n") for side in sides):  # that neither ends in a newline is no difference
+            sides = [f"{side}\n" if side else "" for side in sides]
+        blocks.append(Diff(*sides, label=f"{label} to {shown_name(name)}"))
+    return blocks
+
+
+def _one(side: dict[str, Any], name: str) -> str:
+    """Return one argument as a line, "" if it is missing."""
+    return f"{shown_name(name)}: {json.dumps(side[name], ensure_ascii=False)}\n" if name in side else ""
+
+
+def _text(value: object) -> str:
+    return value if isinstance(value, str) else "" if value is None else json.dumps(value, ensure_ascii=False)
 
 
 class EditPreview(msgspec.Struct, frozen=True):

@@ -11,7 +11,8 @@ from ..journal.rows import RequestRow
 from ..render import diff
 from ..render.escape import Escaped
 from ..render.one_row import arguments_row, ends_of
-from .asking import agent_words, is_overdue, mark_of, progress, step_words
+from ..render.verdicts import STATES
+from .asking import agent_words, is_overdue, mark_of, own_vote, progress, step_words
 from .clock import span
 from .source import source_of
 
@@ -41,7 +42,7 @@ class RowText(NamedTuple):
 
 
 class ListRow(NamedTuple):
-    """Holds one row of the inbox's list."""
+    """Holds one row of the inbox's list; `own` says what a visitor did about it, or that others decide it."""
 
     id: str
     tool: str
@@ -60,6 +61,7 @@ class ListRow(NamedTuple):
     revision: int
     overdue: bool
     stand: str
+    own: str = ""
 
 
 def row_of(row: RequestRow, now: int) -> ListRow:
@@ -85,6 +87,14 @@ def row_of(row: RequestRow, now: int) -> ListRow:
         is_overdue(row, now),
         stand_of(row, now),
     )
+
+
+def own_words(row: RequestRow, person: str, *, may: bool) -> str:
+    """Return what a person did about an open request, or that they may not decide it; "" for neither."""
+    own = own_vote(row.request, person) if row.state == "open" else None
+    if own is not None:
+        return f"you {STATES.get(own.verdict, own.verdict)}"
+    return "" if may or row.state != "open" else "others decide"
 
 
 def stand_of(row: RequestRow, now: int) -> str:

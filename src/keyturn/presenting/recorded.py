@@ -14,7 +14,7 @@ from ..render.plural import plural
 from ..render.verdicts import STATES, votes_alike
 from .asking import approvals, own_vote, said_so_far, step_words
 from .terms import people_of
-from .trail import TrailMark
+from .trail import VIEWED, TrailMark
 
 #: How many approvers are named; of more, it says how many there are.
 NAMED = 4
@@ -62,6 +62,16 @@ class Recorded(NamedTuple):
     left: int = 0
 
 
+#: What a person did about a question of the agent, by the state of its request.
+_ANSWERED = {
+    "answer": Recorded("You answered.", "The agent continues with your answer."),
+    "reject": Recorded(
+        "You rejected this question.",
+        "The agent reads that it was not answered, with your reason if you wrote one.",
+    ),
+}
+
+
 def recorded(
     row: RequestRow,
     person: str,
@@ -69,43 +79,53 @@ def recorded(
     now: int,
     people: Sequence[str] = (),
     until: int | None = None,
+    *,
+    by_caller: bool = False,
 ) -> Recorded | None:
     """Return what a person did about a request, and what comes of it; None where they did nothing yet.
 
     `people` are those who can still approve it, by name; `until` is when a call starts that can be undone until then.
+    A call that is run `by_caller` is an external caller's.
     """
     own = own_vote(row.request, person)
     if row.state == "open":
         return _withdrawn(row.request, person, trail, people) if own is None else _voted(row.request, own, people)
     if row.by != person and (own is None or row.state == "void"):
         return None
-    if row.by == person:
-        heading = f"{_DID.get(row.state, STATES.get(row.state, row.state))}."
-    elif row.state == "expire":
-        heading = "The request expired before it was decided."
-    elif person in (made := deciders(row)):
-        others = [name for name in made if name != person]
-        heading = f"You and {', '.join(others)} {STATES.get(row.state, row.state)} this call."
-    else:
-        heading = f"{row.by} decided it: {STATES.get(row.state, row.state)}."
-    if row.kind == "external" and row.state == "answer":
-        return Recorded("You answered.", "The agent continues with your answer.")
+    if row.kind == "external" and row.state in _ANSWERED:
+        return _ANSWERED[row.state]
+    heading = _heading(row, person)
     if row.state == "ran" and any(mark.kind == "decided" and mark.given for mark in trail):
         return Recorded(heading, "The agent reads the result that you gave. Nothing runs again.")
     if row.state not in _RUNS:
         return Recorded(heading, _NEXT.get(row.state, ""))
     left = 0 if until is None else max(until - now, 0) // 100 * 100
-    return _let_run(heading, trail, left)
+    return _let_run(heading, trail, left, starts_soon(by_caller=by_caller))
+
+
+def _heading(row: RequestRow, person: str) -> str:
+    """Say who decided a closed request, with the person who reads it first."""
+    others = [name for name in deciders(row) if name != person]
+    if row.state == "expire":
+        return "The request expired before it was decided."
+    if row.by != person and person not in deciders(row):
+        return f"{row.by} decided it: {STATES.get(row.state, row.state)}."
+    if not others:
+        return f"{_DID.get(row.state, STATES.get(row.state, row.state))}."
+    return f"You and {', '.join(others)} {STATES.get(row.state, row.state)} this call."
 
 
 def _withdrawn(request: Request, person: str, trail: Sequence[TrailMark], people: Sequence[str]) -> Recorded | None:
     """Say that the last thing a person did about an open request was to withdraw their vote, or its approval."""
-    own = [mark for mark in trail if mark.by == person][-1:]
+    own = [mark for mark in trail if mark.by == person and mark.kind != VIEWED][-1:]
     if not own or own[0].kind != "withdrawn":
         return None
     if own[0].word.startswith("vote"):
         return Recorded("You withdrew your vote.", still_needed(request, people))
-    return Recorded("You withdrew the approval.", "The call did not run, and is pending approval again.")
+    then = "The call did not run, and is pending approval again."
+    if (request.terms_now or Approval()).quorum > 1 or request.steps:
+        then = f"{then} All votes were withdrawn with it. {still_needed(request, people)}"
+    return Recorded("You withdrew the approval.", then)
 
 
 def _voted(request: Request, own: Vote, people: Sequence[str]) -> Recorded:
@@ -126,9 +146,14 @@ def _voted(request: Request, own: Vote, people: Sequence[str]) -> Recorded:
     return Recorded(f"{did} ({count}).", still_needed(request, people), "vote")
 
 
-def _let_run(heading: str, trail: Iterable[TrailMark], left: int) -> Recorded:
+def starts_soon(*, by_caller: bool = False) -> str:
+    """Say when an approved call starts that has not started yet."""
+    starts = "The external caller can run it now." if by_caller else "It starts as soon as a worker takes up the run."
+    return f"{starts} Until then you can undo it."
+
+
+def _let_run(heading: str, trail: Iterable[TrailMark], left: int, waits: str) -> Recorded:
     """Say how far a call got that may run; `left` is for how many milliseconds it is held still."""
-    waits = "It starts as soon as a worker takes up the run. Until then you can undo it."
     then, undo = waits, True
     for mark in trail:
         if mark.kind == "decided":

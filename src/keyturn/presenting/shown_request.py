@@ -19,17 +19,17 @@ import msgspec
 
 from ..core.declared import properties_of, property_of, takes_text
 from ..core.errors import BadJson, KeyturnError
-from ..core.preview import REDACTED, Block, Diff, Json, Preview, Text, redact, unredacted
+from ..core.preview import REDACTED, Block, Json, Preview, Text, redact, unredacted
 from ..core.strict import parse
 from ..core.values import is_number
 from ..engine.views.items import ToolApprovalItem
 from ..journal.rows import RequestRow
-from ..render.arguments import is_text, shown_name
+from ..render.arguments import shown_name
 from ..render.layout import LayoutLine
 from ..render.one_row import fits_a_line, is_plain
 from ..support.user_code import class_name, run_callback
 from ..tools.base import InvalidArguments, as_typed, plain_preview, shown_preview
-from .edit_preview import EditPreview, WrongField, field_problem, lines_of
+from .edit_preview import EditPreview, WrongField, changed_arguments, field_problem, lines_of
 
 _UNKNOWN = "an argument that no tool knows"
 
@@ -314,15 +314,7 @@ class ShownRequest:
 
     def difference(self) -> Preview:
         """Return the arguments that were changed, before and after; a text line by line."""
-        before = self._redacted(self._true())
-        after = self._redacted(self.edit)
-        changed = [name for name in {**before, **after} if _one(before, name) != _one(after, name)]
-        texts = [name for name in changed if is_text(before.get(name)) or is_text(after.get(name))]
-        old, new = ("".join(_one(side, name) for name in changed if name not in texts) for side in (before, after))
-        blocks: list[Block] = [Diff(old, new, label="your change")] if old != new else []
-        for name in texts:
-            sides = (_text(side.get(name)) for side in (before, after))
-            blocks.append(Diff(*sides, label=f"your change to {shown_name(name)}"))
+        blocks = changed_arguments(self._redacted(self._true()), self._redacted(self.edit), "your change")
         typed = "holds a secret that you typed"
         blocks += [Text(f"{shown_name(name)} {typed}", "your change") for name in sorted(self._typed)]
         return Preview(tuple(blocks))
@@ -338,15 +330,6 @@ class ShownRequest:
 
     def _redacted(self, value: Any) -> Any:
         return redact(value, self.item.request.secrets)
-
-
-def _one(side: dict[str, Any], name: str) -> str:
-    """Return one argument as a line, "" if it is missing."""
-    return f"{shown_name(name)}: {json.dumps(side[name], ensure_ascii=False)}\n" if name in side else ""
-
-
-def _text(value: object) -> str:
-    return value if isinstance(value, str) else "" if value is None else json.dumps(value, ensure_ascii=False)
 
 
 def _waited(look: Coroutine[Any, Any, Any]) -> Any:

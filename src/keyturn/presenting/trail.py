@@ -10,6 +10,8 @@ from ..core import events as ev
 from ..core.beside_events import ApprovalWithdrawn, CallLooked, CallMarked, ReviewGiven
 from ..core.drill_words import SAID, word_of
 from ..core.gate.reviews import reviewed_call
+from ..core.items import without_notice
+from ..core.records import RUNS
 from ..render.escape import Escaped, clip
 from ..render.verdicts import STATES, asks_more, rechecked, verdict_of
 from .call_history import CallHistory
@@ -17,8 +19,10 @@ from .call_history import CallHistory
 _TEXT = 4_000
 #: The kind of a policy's check of a decision that changed nothing: the log of a run has it.
 UPHELD = "upheld"
+#: The kind of a mark that says that a person had the request before them.
+VIEWED = "viewed"
 #: The kinds of marks that change nothing of what people decide.
-_RUNS = ("started", "ended", "failed", "viewed", "edit", "screened", UPHELD)
+_RUNS = ("started", "ended", "failed", VIEWED, "edit", "screened", UPHELD)
 
 
 class TrailMark(NamedTuple):
@@ -52,6 +56,16 @@ def trail_of(steps: Iterable[ev.Step], call: str) -> list[TrailMark]:
 def changes_since(trail: Iterable[TrailMark], line: int, person: str) -> list[TrailMark]:
     """Return what others did about a call after a line of the log, or the clock did; not that it runs."""
     return [mark for mark in trail if mark.line > line and mark.kind not in _RUNS and mark.by != person]
+
+
+def result_of(state: str, trail: Iterable[TrailMark]) -> TrailMark | None:
+    """Return what a closed request came to: the answer or result that a person gave, else what its call returned."""
+    if state in ("answer", "ran"):
+        return next((mark for mark in reversed(list(trail)) if mark.given), None)
+    if state not in RUNS:
+        return None
+    last = next((mark for mark in reversed(list(trail)) if mark.kind in ("ended", "failed", "decided")), None)
+    return None if last is None or last.kind == "decided" or not last.text else last
 
 
 def was_started(trail: Iterable[TrailMark]) -> bool:
@@ -123,6 +137,11 @@ def _vote_withdrawn(at: _At, event: ev.VoteWithdrawn) -> TrailMark:
     return at.mark(f"vote withdrawn{signed}", event.decision.by, event.decision.note, "withdrawn")
 
 
+def _approval_withdrawn(at: _At, event: ApprovalWithdrawn) -> TrailMark:
+    others = ", with the votes of others" if at.history.has_votes(event.call) else ""
+    return at.mark(f"approval withdrawn{others}", event.decider.id, event.note, "withdrawn")
+
+
 def _drilled(at: _At, event: ev.DrillEnded) -> TrailMark:
     word = word_of(event)
     said = None if event.passed is None else SAID[event.passed]
@@ -146,7 +165,8 @@ def _marked(at: _At, event: CallMarked) -> TrailMark:
 
 def _finished(at: _At, event: ev.CallFinished) -> TrailMark:
     word = "failed" if event.failed else "ended"
-    return at.mark(word, text=_text_of(event.item.get("output")), kind=word)
+    text = _text_of(event.item.get("output"))
+    return at.mark(word, text=without_notice(text) if at.history.was_edited(event.call) else text, kind=word)
 
 
 def _text_of(output: object) -> str:
@@ -165,9 +185,9 @@ _TOLD: dict[type[Any], Callable[[_At, Any], TrailMark]] = {
     ev.DrillEnded: _drilled,
     ev.CallScreened: _screened,
     ev.CallAskedAgain: _asked_again,
-    ApprovalWithdrawn: lambda at, event: at.mark("approval withdrawn", event.decider.id, event.note, "withdrawn"),
+    ApprovalWithdrawn: _approval_withdrawn,
     CallMarked: _marked,
-    CallLooked: lambda at, event: at.mark("viewed", event.decider.id, kind="viewed"),
+    CallLooked: lambda at, event: at.mark("viewed", event.decider.id, kind=VIEWED),
     ReviewGiven: lambda at, event: at.mark(STATES[event.verdict], event.decider.id, event.note),
     ev.CallStarted: lambda at, event: at.mark("started", event.by, kind="started"),
     ev.CallFinished: _finished,

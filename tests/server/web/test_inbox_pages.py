@@ -97,10 +97,9 @@ async def test_what_became_of_it_stands_with_its_lines() -> None:
 
         await until(ended)
         text = (await ada.see(f"/requests/{asked['notices']}")).text
-        assert re.findall(r"<b>([^<]+)</b> <span", text)[-1] == "ended"
-        assert re.search(
-            r"<b>approved</b> <span class=\"theirs\">ada</span> <span class=\"quiet\">line \d+ of the log", text
-        )
+        assert re.findall(r'<li class="(\w+)"', text)[-2:] == ["started", "ended"]
+        assert re.search(r'title="line \d+ of the log">.+<b>approved</b> <span class="theirs">ada</span></li>', text)
+        assert '<h2>The result</h2><blockquote class="theirs">sent to #ops</blockquote>' in text
 
 
 async def test_somebody_is_on_it_puts_it_off_and_takes_an_approval_back() -> None:

@@ -60,7 +60,29 @@ async def test_the_answer_names_who_is_still_needed_and_the_used_button_is_gone(
         whole = words(await ada.see(page))
         assert "You and ben approved this call." in whole
         assert "Approved by ada and ben" in whole
-        assert "You approved this call." in words(await ben.see(page))
+        assert "You and ada approved this call." in words(await ben.see(page))
+
+
+async def test_an_undone_approval_of_a_quorum_says_that_all_votes_went_with_it() -> None:
+    app = App(office(), MemoryJournal())
+    tokens, asked = await peopled(app), await opened(app, "support")
+    await app.stop()
+    app.embedded = False
+    async with app:
+        ada, ben = Visiting(app, tokens["ada"]), Visiting(app, tokens["ben"])
+        page = f"/requests/{asked['support']}"
+        assert "others decide" not in words(await ben.see("/"))
+        assert "others decide" in words(await Visiting(app, tokens["cyd"]).see("/"))  # who asked for it
+        await ben.decide(asked["support"], "approve")
+        assert "1 of 2 approvals you approved" in words(await ben.see("/"))
+        await ada.decide(asked["support"], "approve")
+        before = await app.journal.head((await app.inbox.get(asked["support"])).run)
+        await ada.decide(asked["support"], "withdraw")
+        await ada.send(f"{page}/looked", await ada.fields(page))
+        told = 'All votes were withdrawn with it. 2 approvals from role "finance" are needed: ada, ben.'
+        assert told in words(await ada.see(page))
+        changed = await ben.see(f"{page}?since={before}", **PARTIAL)
+        assert "ada : approval withdrawn, with the votes of others" in words(changed)
 
 
 async def test_an_open_page_is_drawn_as_a_whole_with_its_row_and_with_what_others_did() -> None:
@@ -115,8 +137,36 @@ async def test_an_edited_call_shows_what_was_requested_and_what_was_approved() -
         await ada.send(f"{page}/edit", {**changed, "looked": mark})
         await app.result((await app.inbox.get(asked["notices"])).run, 20)
         shown = words(await ada.see(page))
-        asked_for, approved = shown.index("As requested"), shown.index("As approved")
-        assert asked_for < shown.index('channel: "#ops"') < approved < shown.index('channel: "#dev"')
+        approved, changed = shown.index("As approved"), shown.index("Changes to what was requested")
+        assert approved < shown.index('channel: "#dev"') < changed < shown.index("#ops")
+        assert "The result sent to #dev" in shown  # without the notice of the edit, which the model reads
+
+
+async def test_an_edit_that_was_undone_stays_and_the_page_says_what_would_run_now() -> None:
+    app, tokens, asked = await staffed("notices")
+    async with app:
+        ada, page = Visiting(app, tokens["ada"], undo="60s"), f"/requests/{asked['notices']}"
+        changed = {**await ada.fields(f"{page}/edit"), "arg.channel": "#dev", "arg.text": "Short."}
+        [mark] = re.findall(r'name="looked" value="([0-9a-f]{64})"', (await ada.send(f"{page}/change", changed)).text)
+        await ada.send(f"{page}/edit", {**changed, "looked": mark})
+        await ada.decide(asked["notices"], "withdraw")
+        shown = words(await ada.see(page))
+        told = shown.index("ada changed the arguments. What is shown here runs")
+        assert told < shown.index('channel: "#dev"', told) < shown.index("Changes to what was requested")
+        await ada.decide(asked["notices"], "approve")
+        assert (await app.inbox.get(asked["notices"])).state == "approve"
+
+
+async def test_a_rejected_question_takes_a_reason() -> None:
+    app, tokens, asked = await staffed("asker")
+    async with app:
+        ada, page = Visiting(app, tokens["ada"]), f"/requests/{asked['asker']}"
+        assert 'data-opens="words" data-says="Reject this question"' in (await ada.see(page)).text
+        await ada.decide(asked["asker"], "reject", message="Neither: it is Kiel.")
+        await app.result((await app.inbox.get(asked["asker"])).run, 20)
+        shown = words(await ada.see(page))
+        assert "You rejected this question. The agent reads that it was not answered, with your reason" in shown
+        assert "Choices: Bremen , Hamburg ." in shown
 
 
 @function_tool(needs_approval=True)
@@ -172,7 +222,7 @@ async def test_a_question_and_its_answer_stand_with_the_request_that_follows(mon
         decides = Visiting(app, await app.people.issue_token("ada", ("decide",), by="ada"), program=True)
         assert "Questions to agents" not in words(await decides.see(page))  # it may not read lists
         with monkeypatch.context() as damaged:
-            damaged.setattr("keyturn.server.web.inbox.log_in", _unreadable)
+            damaged.setattr("keyturn.server.web.lately.log_in", _unreadable)
             assert "No pending requests." in words(await ada.see("/"))
         run = (await app.inbox.get(asked["desk"])).run
         await Runner.run(agent, await RunState.load(app.journal, run, agent))

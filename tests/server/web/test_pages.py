@@ -307,7 +307,9 @@ async def test_who_could_have_decided_what_expired_is_told_so() -> None:
         clock.now += 2 * 3_600_000
         await app.inbox.tell(row.run, Tick())
         pages = {name: (await Visiting(app, tokens[name]).see(f"/requests/{row.id}")).text for name in ("ben", "cyd")}
+        lists = {name: (await Visiting(app, tokens[name]).see("/")).text for name in ("ben", "cyd")}
     assert ["You missed this one" in pages[name] for name in ("ben", "cyd")] == [True, False]
+    assert ["You missed: expired in the last 24 hours" in lists[name] for name in ("ben", "cyd")] == [True, False]
 
 
 def _desk_of_finance() -> list[Agent[Any]]:

@@ -14,15 +14,13 @@ import msgspec
 from ...agents.settings import ToolErrorFormatterArgs
 from ...core.digest import canonical
 from ...core.events import Proposal, Report
-from ...core.items import Item
+from ...core.items import EDITED, Item
 from ...core.preview import redact
 from ...core.run import Call
 from ...sessions.history import superseded_output
 from ...support.user_code import answer_of
 from ...tools.base import Tool, text_noticed
 from ..run.frame_settings import FrameSettings
-
-_EDITED = "A person changed the arguments of this call before approving it. It ran with: "
 
 
 class RecordedResult(NamedTuple):
@@ -83,4 +81,4 @@ def told_of_edit(call: Call, tool: Tool | None, item: Item) -> Item:
         return item
     secrets = call.proposal.secrets  # as they were when the call was shown: the tool may be gone, or another by now
     ran = canonical(redact(call.params, secrets)) if secrets else call.text
-    return (tool.notice if tool is not None else text_noticed)(item, _EDITED + ran)
+    return (tool.notice if tool is not None else text_noticed)(item, EDITED + ran)

@@ -3,16 +3,18 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, cast
 
 from ...core import events as ev
 from ...core.durations import milliseconds
+from ...core.preview import Preview
 from ...core.strict import parse
 from ...inbox.marking import CLAIM
 from ...journal.rows import Query, RequestRow
 from ...presenting.asking import guidance_of, shows_arguments
 from ...presenting.call_history import edited_in
 from ...presenting.clock import span
+from ...presenting.edit_preview import changed_arguments
 from ...presenting.identical import IdenticalRequest, identical_to
 from ...tools.base import plain_preview
 from .blocks import Block, blocks_of
@@ -44,17 +46,19 @@ async def _identical(at: PageContext, row: RequestRow) -> list[IdenticalRequest]
     return identical_to(row, [each for each in [*same, *lately] if at.visibility.sees(each)])
 
 
-class Sides(NamedTuple):
-    """Holds the arguments of an edited call as they were asked and as they were approved, drawn."""
+class DrawnEdit(NamedTuple):
+    """Holds the arguments with which an edited call was approved, what changed in them, and by whom; drawn."""
 
-    asked: list[Block]
     approved: list[Block]
+    changed: list[Block]
+    by: str
 
 
-def sides_of(steps: Sequence[ev.Step], call: str) -> Sides | None:
-    """Return the arguments of an edited call as requested and as approved; None for any other."""
+def edit_of(steps: Sequence[ev.Step], call: str) -> DrawnEdit | None:
+    """Return what an approver changed in the arguments of a call; None where none did."""
     edited = edited_in(steps, call)
     if edited is None:
         return None
-    asked, approved = (parse(text or "{}") for text in edited)
-    return Sides(blocks_of(plain_preview(asked), asked), blocks_of(plain_preview(approved), approved))
+    asked, approved = (cast("dict[str, Any]", parse(text or "{}")) for text in (edited.before, edited.after))
+    changed = Preview(tuple(changed_arguments(asked, approved)))
+    return DrawnEdit(blocks_of(plain_preview(approved), approved), blocks_of(changed, {}), edited.by)

@@ -14,8 +14,6 @@ from ...core import events as ev
 from ...core.codec import Log
 from ...core.errors import KeyturnError, UserError
 from ...core.run import undo_until
-from ...core.states import OVER
-from ...directory.recipients import may_hear
 from ...engine.run.log_cache import log_in
 from ...inbox.listing import SHOWN, Filters, Listed, ListPlace, grouped, listed
 from ...inbox.personal import MARKINGS, VERDICTS, Details, Verdict
@@ -31,19 +29,19 @@ from ...presenting.asking import (
     summary_of,
     unrecorded,
 )
-from ...presenting.exchange import exchanges_of
 from ...presenting.grant_words import ScopeWords, reach_words
-from ...presenting.list_row import row_of
+from ...presenting.list_row import ListRow, own_words, row_of
 from ...presenting.message_context import ADVICE, context_of
-from ...presenting.recorded import deciders, overrules, recorded, still_needed
+from ...presenting.recorded import deciders, overrules, recorded, starts_soon, still_needed
 from ...presenting.source import LONGEST, PARTS, RequestSource
-from ...presenting.trail import changes_since, trail_of
+from ...presenting.trail import changes_since, result_of, trail_of
 from ..errors import refused
 from ..limits import MARKS
 from ..undoing import undo_for, undoable
 from ..visitor import standing_of, still_asked
-from .beside import beside, sides_of
+from .beside import beside, edit_of
 from .form import DeciderPage, ReaderPage, form_of
+from .lately import asked_back, is_missed, missed
 from .on_call import on_call_words
 from .pages import PageContext, drawn, failure
 from .payload import GUARDED, check_seen, payload_of
@@ -51,7 +49,6 @@ from .threads import answered, thread_of
 
 router = APIRouter(include_in_schema=False)
 _NEWEST = 20
-_DAY_MS = 86_400_000
 
 
 def filters_of(request: HttpRequest) -> Filters:
@@ -96,10 +93,11 @@ async def _aside(at: PageContext) -> list[RunRow]:
 
 
 async def _drawn(at: PageContext, found: Listed, chosen: Filters) -> dict[str, Any]:
-    asked = await _asked_back(at) if at.visitor.may("read") else []
-    await at.visibility.reads("list", [*found.rows, *asked])
+    asked = await asked_back(at) if at.visitor.may("read") else []
+    over = await missed(at) if at.visitor.may("read") and not chosen.any and chosen.after is None else []
+    await at.visibility.reads("list", [*found.rows, *asked, *over])
     groups = grouped(found.rows, chosen.group) if chosen.group else [("", list(found.rows))]
-    made = [(name, [row_of(row, at.now) for row in rows]) for name, rows in groups if rows]
+    made = [(name, [drawn_row(at, row) for row in rows]) for name, rows in groups if rows]
     more = "" if found.next is None else found.next.token
     return {
         "by_source": made,
@@ -108,8 +106,15 @@ async def _drawn(at: PageContext, found: Listed, chosen: Filters) -> dict[str, A
         "whole": found.whole,
         "more": more,
         "aside": await _aside(at),
-        "asked": [row_of(row, at.now) for row in asked],
+        "asked": [drawn_row(at, row) for row in asked],
+        "missed_rows": [drawn_row(at, row) for row in over],
     }
+
+
+def drawn_row(at: PageContext, row: RequestRow) -> ListRow:
+    """Return a request as it stands in the list of this visitor."""
+    own = own_words(row, at.visitor.id, may=row.state != "open" or at.visibility.may_decide(row.request))
+    return row_of(row, at.now)._replace(own=own)
 
 
 async def _first(at: PageContext, row: RequestRow | None) -> dict[str, Any]:
@@ -145,7 +150,7 @@ async def rows(request: HttpRequest, at: ReaderPage) -> Response:
         with contextlib.suppress(KeyturnError):  # who no longer sees a request keeps the row that they saw
             found.append(await at.visibility.request(name))
     await at.visibility.reads("list", found)
-    return await drawn(at, "_rows.html", rows=[row_of(row, at.now) for row in found])
+    return await drawn(at, "_rows.html", rows=[drawn_row(at, row) for row in found])
 
 
 @router.post("/requests/{name}/looked")
@@ -265,6 +270,7 @@ async def detail_of(at: PageContext, row: RequestRow) -> dict[str, Any]:
     trail = trail_of(log.steps, row.call)
     call = log.run.calls.get(row.call)
     until = None if call is None else undo_until(call)
+    by_caller = call is not None and call.proposal.claimed
     payload = await asyncio.to_thread(payload_of, row.request)
     thread, people = thread_of(log, row.call), still_asked(at.visitor, row, at.now)
     return {
@@ -275,14 +281,17 @@ async def detail_of(at: PageContext, row: RequestRow) -> dict[str, Any]:
         "context": context_of(log.steps, row.call),
         "notified": await at.app.inbox.notified(row),
         "trail": trail,
-        "recorded": answered(recorded(row, at.visitor.id, trail, at.now, people, until), thread),
+        "came": result_of(row.state, trail),
+        "recorded": answered(recorded(row, at.visitor.id, trail, at.now, people, until, by_caller=by_caller), thread),
         "people": people,
+        "starts_soon": starts_soon(by_caller=by_caller),
+        "caller": row.request.requester if by_caller else "",
         "needed": still_needed(row.request, people) if people else "",
         "granted": _grant_of(log, row) if row.by == at.visitor.id else None,
         "overdue": overdue,
         "changes": changes_since(trail, at.since, at.visitor.id) if at.since else [],
         "thread": thread,
-        "edited": sides_of(log.steps, row.call),
+        "edited": edit_of(log.steps, row.call),
         "starts": sum(mark.kind == "started" for mark in trail),
         "head": len(log.steps),
         "signing": _signing(at) if who.signs else None,
@@ -296,14 +305,14 @@ def _shown_of(at: PageContext, row: RequestRow) -> dict[str, Any]:
     return {
         "row": row,
         "shown": shown,
-        "own_row": row_of(row, at.now),
+        "own_row": drawn_row(at, row),
         "mark": mark_of(row),
         "question": question_of(row),
         "summary": summary_of(shown),
         "choices": choices_of(shown),
         "facts": facts_of(row, at.now, at.zone),
         "advice": ADVICE,
-        "missed": row.state == "expire" and may_hear(at.visitor.directory, at.visitor.person, shown, at.now),
+        "missed": is_missed(at, row),
         "on_call": on_call_words(at, row),
         "overrules": overrules(shown),
         "deciders": deciders(row),
@@ -326,23 +335,6 @@ def _grant_of(log: Log, row: RequestRow) -> ScopeWords | None:
         if made:
             return reach_words(made[-1].reach)
     return None
-
-
-async def _asked_back(at: PageContext) -> list[RequestRow]:
-    """Return the requests that wait for an agent's answer to a question, the newest first."""
-    found: list[RequestRow] = []
-    query = Query(state="asked_back", newest=True, limit=_NEWEST)
-    for row in await at.app.journal.requests(query):
-        if (row.closed_at or 0) < at.now - _DAY_MS or not at.visibility.sees(row):
-            continue
-        try:
-            log = await log_in(at.app.journal, row.run)
-        except KeyturnError:  # a run that cannot be read does not take the page with it
-            continue
-        each = next((each for each in exchanges_of(log.steps) if each.before == row.call), None)
-        if each is not None and not each.after and (each.answered_at or log.run.status not in OVER):
-            found.append(row)
-    return found
 
 
 def _command(row: RequestRow) -> str:

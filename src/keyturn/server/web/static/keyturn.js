@@ -147,7 +147,7 @@
       words.append(send, " ", cancel);
     }
     send.value = button.value;
-    send.textContent = button.value === "reject" ? "Reject this call" : "Ask the agent";
+    send.textContent = button.dataset.says || (button.value === "reject" ? "Reject this call" : "Ask the agent");
   };
 
   // What is risky takes a held finger, or a second press --------------------------------------------------------------------
@@ -170,7 +170,16 @@
       armed = Date.now();
       const how = event.detail || !button.dataset.key ? (matchMedia("(pointer: coarse)").matches ? "tap the button" : "click the button") : `press the key ${button.dataset.key.toUpperCase()}`;
       tell(`High risk: ${how} again within five seconds, or hold the button.`, 5000);
+      again(button);
     }, true);
+  };
+
+  // For as long as a second press decides, the button says so itself.
+  const again = (button) => {
+    const [words] = button.childNodes, before = words.nodeValue;
+    if (before.startsWith("Again")) return;
+    words.nodeValue = "Again, or hold ";
+    setTimeout(() => (words.nodeValue = before), 5000);
   };
 
   // That somebody looks at a request is said once, after it was on the screen for a moment ---------------------------------
