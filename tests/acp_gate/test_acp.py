@@ -14,14 +14,16 @@ from typing import Any, cast
 
 import pytest
 
-from keyturn import ExternalAgent, UserError
+from keyturn import Conflict, ExternalAgent, UserError
 from keyturn.acp_gate.permissions import SeenCalls, permission_of
 from keyturn.acp_gate.proxy import AcpGate
+from keyturn.asks.ask import Ask, AskState
+from keyturn.gating.errors import NOT_RUN
 from keyturn.testing import function_call
 from keyturn.testing.loopback.google import GeminiServer
 from tests import forked
 from tests.server.programs import Port
-from tests.waiting import until_now
+from tests.waiting import turns_of_the_loop, until, until_now
 
 AGENT = str(Path(__file__).with_name("agent.py"))
 OPTIONS = [
@@ -119,7 +121,7 @@ def test_a_permission_is_decided_in_the_inbox_once_and_all_else_passes(tmp_path:
         port.does(port.app.inbox.approve(make, by="ada"))
         port.does(port.app.inbox.reject(edit, by="ada"))
         assert sorted(str(chosen(each)) for each in editor.told(3)[1:]) == ["('8', 'no')", "(7, 'yes')"]
-        assert port.does(port.app.asks.get(make.run, account="bot")).status == "succeeded"
+        until_now(lambda: port.does(port.app.asks.get(make.run, account="bot")).status == "succeeded")
 
 
 def test_a_line_that_cannot_be_read_reaches_nobody_and_an_editor_answers_what_it_was_shown_and_nothing_else() -> None:
@@ -254,6 +256,50 @@ def test_a_request_shows_its_own_call_and_no_part_of_it_hides_another() -> None:
         shown = json.loads(made.ask.arguments)
         assert (shown["input"], shown["title"], shown["locations"]) == (given, "Edit", [{"path": "/etc"}])
         assert "/etc/passwd" in str(shown.get("changes", shown.get("file_path")))
+
+
+@pytest.mark.parametrize("moment", ["claim", "claimed", "outcome"])
+async def test_what_the_agent_was_told_is_what_is_recorded_whenever_the_editor_cancels(moment: str) -> None:
+    """A call that was claimed is released, or it is recorded as not run."""
+    told: list[Any] = []
+    reported: list[tuple[str, Any]] = []
+
+    class Inbox:
+        async def ask(self, ask: Ask, **_words: Any) -> AskState:
+            return AskState(id="1", key=ask.key, tool=ask.tool, status="approved", digest="d")
+
+        async def claim(self, id: str, digest: str, name: str) -> AskState:
+            cancel("claim")
+            await turns_of_the_loop()
+            cancel("claimed")
+            return AskState(id=id, key="k", tool="t", status="claimed", claimed_by=name)
+
+        async def report(self, id: str, name: str, outcome: str, result: Any) -> None:
+            cancel("outcome")
+            await turns_of_the_loop()
+            reported.append((outcome, result))
+
+        async def withdraw(self, id: str, **_words: Any) -> None:
+            raise Conflict("it was claimed")
+
+    def cancel(here: str) -> None:
+        if here == moment:
+            gate.from_editor(
+                json.dumps({"jsonrpc": "2.0", "method": "session/cancel", "params": {"sessionId": "s1"}}).encode()
+            )
+
+    inbox: Any = Inbox()
+    gate = AcpGate(inbox, "agent", lambda line: told.append(json.loads(line)), lambda line: None, print)
+    gate.from_agent(json.dumps(asks(7, makes())).encode())
+    await until(lambda: settled(reported, told))
+    answers = [chosen(each) for each in told if each.get("id") == 7]
+    released = moment == "outcome"
+    assert answers == [(7, "yes" if released else "cancelled")]
+    assert reported == [("succeeded", "released to the agent") if released else ("failed", NOT_RUN)]
+
+
+async def settled(reported: list[Any], told: list[Any]) -> bool:
+    return bool(reported) and any(each.get("id") == 7 for each in told)
 
 
 def test_what_cannot_be_shown_is_not_asked() -> None:

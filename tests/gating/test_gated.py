@@ -144,6 +144,15 @@ def test_what_cannot_be_shown_is_not_asked_for(desk: Desk) -> None:
             call()
     with pytest.raises(TypeError):
         refund()
+
+    @desk.gate
+    def limit(to: float | None, more: Any = None) -> None:
+        RAN.append(to)
+
+    for odd in (float("inf"), float("nan")):  # which JSON would have as null: another call
+        for call in (lambda odd=odd: limit(odd), lambda odd=odd: limit(1.0, [{"a": odd}])):
+            with pytest.raises(UserError, match="was not asked for"):
+                call()
     assert desk.do(desk.app.inbox.list(state=None)) == []
     with pytest.raises(UserError, match="generator"):
 
@@ -451,27 +460,59 @@ def test_a_function_that_returned_nothing_returned_none_and_one_that_returned_a_
         assert (echo.resume(pending), echo.resume(pending)) == (word, word)
 
 
-async def test_a_task_that_is_cancelled_while_it_asks_leaves_no_request(desk: Desk) -> None:
-    refund = refund_of(desk)
-    asks = desk.gate._door.open()  # pyright: ignore[reportPrivateUsage]  # where the gate asks
-    asked, go_on, real = asyncio.Event(), threading.Event(), asks.ask
-    loop = asyncio.get_running_loop()
+@pytest.mark.parametrize(
+    "moment", ["ask", "asked", "wait", "decided", "claim", "claimed", "handed over", "handed over claimed"]
+)
+async def test_a_task_that_is_cancelled_before_its_function_begins_leaves_nothing_that_could_run(
+    desk: Desk, moment: str
+) -> None:
+    """Whether the cancellation comes before what is asked of the inbox, with its answer, or after it."""
+    door = desk.gate._door  # pyright: ignore[reportPrivateUsage]  # where the gate asks
+    asks, loop = await asyncio.to_thread(door.open), asyncio.get_running_loop()
+    came, stopped = threading.Event(), threading.Event()
 
-    async def slow(*args: Any, **words: Any) -> Any:
-        state = await real(*args, **words)
-        loop.call_soon_threadsafe(asked.set)
-        await asyncio.to_thread(go_on.wait)
-        return state
+    def cancelled_at(name: str, before: str, after: str) -> None:
+        real = getattr(asks, name)
 
-    setattr(asks, "ask", slow)  # noqa: B010  # a slow server
+        async def spied(*args: Any, **words: Any) -> Any:
+            await cancel(before)
+            made = await real(*args, **words)
+            await cancel(after)
+            return made
+
+        setattr(asks, name, spied)
+
+    async def cancel(here: str) -> None:
+        if here == moment and not came.is_set():
+            came.set()
+            loop.call_soon_threadsafe(lambda: (calling.cancel(), stopped.set()))
+            await asyncio.to_thread(stopped.wait)
+
+    for place in (("ask", "ask", "asked"), ("wait", "wait", "decided"), ("claim", "claim", "claimed")):
+        cancelled_at(*place)
+    aio, handed = door.aio, list[str]()
+
+    async def late(made: Any) -> Any:
+        """Return what came of it to a task that was cancelled meanwhile."""
+        answer = await aio(made)
+        handed.append("handed over" + " claimed" * len(handed))
+        if moment == handed[-1]:
+            came.set()
+            raise asyncio.CancelledError
+        return answer
+
+    setattr(door, "aio", late)  # noqa: B010  # as above
+    refund = refund_of(desk, key=lambda given: given["order"])
     calling = asyncio.ensure_future(refund.aio("A1"))
-    await asked.wait()
-    calling.cancel()
-    go_on.set()
+    if moment not in ("ask", "asked", "wait"):
+        await asyncio.to_thread(desk.decided().join)
     with pytest.raises(asyncio.CancelledError):
         await calling
-    rows = await asyncio.to_thread(lambda: desk.do(desk.app.inbox.list()))
-    assert (rows, RAN) == ([], [])
+    [run] = await asyncio.to_thread(lambda: desk.do(desk.app.runs()))
+    state = await asyncio.to_thread(lambda: desk.do(asks.get(run.run)))
+    assert (came.is_set(), RAN, state.ended, state.status in ("withdrawn", "failed")) == (True, [], True, True), state
+    with pytest.raises(CallWithdrawn):
+        await refund.aio("A1")
 
 
 def test_an_approved_call_whose_run_others_hold_is_run_once_they_let_go(

@@ -211,6 +211,8 @@ def test_a_decision_is_the_answer(desk: Desk) -> None:
     assert '"updatedInput": {"command": "ls"}' in asked(desk, sent(call="a3")).stdout
     desk.decides("answer", output="it is gone already")
     assert reason(asked(desk, sent(call="a4"))).endswith('"it is gone already"')
+    desk.decides(edit=["ls"])
+    assert "cannot be given" in reason(asked(desk, sent(call="a6")))
     late = asked(desk, sent(call="a5"), wait=0.5)
     assert "no decision was made in time" in reason(late)
     assert desk.port.does(desk.port.app.inbox.list()) == []
@@ -256,8 +258,12 @@ def test_what_is_no_call_and_what_fails_is_refused(desk: Desk) -> None:
 
 
 def test_what_a_server_answers_allows_the_call_that_was_asked_for_and_no_other() -> None:
-    """A proxy, a cache or a lying server answers 200: only a claim of this very call lets it run."""
+    """A proxy, a cache or a lying server answers 200: only a claim of this very call lets it run.
+
+    It is recorded as released to the agent where it is, and nowhere else.
+    """
     asked: dict[str, Any] = {}
+    outcomes: list[str] = []
 
     class Lying(AskServer):
         def __init__(self, **claim: Any) -> None:
@@ -267,6 +273,8 @@ def test_what_a_server_answers_allows_the_call_that_was_asked_for_and_no_other()
             if path == "/asks":
                 asked.update(body)
                 return {**body, "id": "1", "status": "approved", "digest": "d"}
+            if path.endswith("/outcome"):
+                outcomes.append(body["outcome"])
             return {**asked, "status": "claimed", **self.claim} if path.endswith("/claim") else {}
 
     host = host_named("claude-code")
@@ -280,8 +288,9 @@ def test_what_a_server_answers_allows_the_call_that_was_asked_for_and_no_other()
         ({"arguments": '{"command": "ls"}', "edited": True}, True),
         ({"arguments": '["ls"]', "edited": True}, False),
     ):
+        outcomes.clear()
         made = answered(host, json.dumps(sent()), Lying(**claim), 5, signals=False)
-        assert ('"allow"' in made.stdout) == allowed, claim
+        assert ('"allow"' in made.stdout, "succeeded" in outcomes) == (allowed, allowed), claim
     codex = json.dumps(sent("codex", "PermissionRequest"))
     edited = Lying(arguments='{"command": "ls"}', edited=True)
     assert '"deny"' in answered(host_named("codex"), codex, edited, 5, signals=False).stdout

@@ -12,7 +12,7 @@ import pytest
 
 from tests import forked
 from tests.server.programs import Port
-from tests.waiting import until
+from tests.waiting import turns_of_the_loop, until
 
 pytest.importorskip("langchain", reason="needs the package langchain")
 pytest.importorskip("langgraph.checkpoint.sqlite", reason="needs the package langgraph-checkpoint-sqlite")
@@ -272,6 +272,79 @@ async def test_a_thread_that_changed_since_the_request_runs_nothing_of_what_was_
         await graph.aupdate_state(of("t1"), {"messages": []}, as_node="tools")
         assert await mirror.resume("t1") is None
         assert (await person.app.get(row.run)).status == "cancelled"
+
+
+@pytest.mark.parametrize("moment", ["claimed", "the second look"])
+async def test_a_resume_that_is_cancelled_before_the_graph_runs_puts_nothing_in_doubt(moment: str) -> None:
+    graph = agent(InMemorySaver(), [call(1, "ann", 1), call(2, "ben", 2)])
+    async with desk() as person:
+
+        async def cancel(here: str) -> None:
+            if here == moment:
+                resuming.cancel()
+                await turns_of_the_loop()
+
+        real = person.app.asks.claim
+
+        async def claim(*args: Any, **words: Any) -> Any:
+            made = await real(*args, **words)
+            await cancel("claimed")
+            return made
+
+        mirror = Mirror(Changing(graph, 2, lambda: cancel("the second look")), person.app)
+        await graph.ainvoke(GO, of("t1"))
+        asked = await Mirror(graph, person.app).ask("t1")
+        await person.approve(2)
+        for each in asked:
+            await until(lambda each=each: _is(person, each.id, "approved"))
+        setattr(person.app.asks, "claim", claim)  # noqa: B010  # a caller that stops just then
+        resuming = asyncio.ensure_future(mirror.resume("t1"))
+        with pytest.raises(asyncio.CancelledError):
+            await resuming
+        setattr(person.app.asks, "claim", real)  # noqa: B010  # as it was
+        again = Mirror(graph, person.app)
+        assert {state.status for state in await again.ask("t1")} <= {"pending", "approved"}
+        assert RAN == []
+        await until(lambda: _decided_again(person, again))
+        assert sorted(RAN) == [("ann", 1), ("ben", 2)]
+
+
+async def _decided_again(person: Any, mirror: Mirror) -> bool:
+    for row in await person.app.inbox.list():
+        await person.app.inbox.approve(row, by="ada")
+    try:
+        return await mirror.resume("t1") is not None
+    except CallWaiting:
+        return False
+
+
+async def test_a_look_that_is_late_withdraws_nothing_that_a_later_one_asked_for() -> None:
+    graph = agent(InMemorySaver(), [call(1, "ann", 1)])
+    looked, go_on = asyncio.Event(), asyncio.Event()
+
+    class Slow:
+        """Answers the first look late."""
+
+        def __init__(self) -> None:
+            self.name, self.checkpointer = graph.name, graph.checkpointer
+
+        async def aget_state(self, config: Any) -> Any:
+            found = await graph.aget_state(config)
+            if not looked.is_set():
+                looked.set()
+                await go_on.wait()
+            return found
+
+    async with desk() as person:
+        slow: Any = Slow()
+        mirror = Mirror(slow, person.app)
+        late = asyncio.ensure_future(mirror.resume("t1"))  # the thread is not paused yet
+        await looked.wait()
+        await graph.ainvoke(GO, of("t1"))
+        [state] = await mirror.ask("t1")
+        go_on.set()
+        assert await late is None
+        assert (await person.app.asks.get(state.id)).status == "pending"
 
 
 async def test_a_thread_that_is_at_work_elsewhere_or_failed_is_not_resumed() -> None:

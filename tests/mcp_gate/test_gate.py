@@ -14,12 +14,13 @@ from keyturn import ExternalAgent
 from keyturn.client.client import AsyncClient
 from keyturn.core.errors import NotAllowed, UserError
 from keyturn.directory.login import Login
+from keyturn.gating.errors import NOT_RUN
 from keyturn.mcp_gate.holding import GatedCall, Holding, NotForwarded
 from keyturn.mcp_gate.records import GateRecords, OpenAsk
 from keyturn.policies.rules import Policy, allow, deny
 from tests.mcp_gate.shops import Shop, none_pending, pending_are, text_of
 from tests.server.programs import Port
-from tests.waiting import until
+from tests.waiting import turns_of_the_loop, until
 
 
 @pytest.fixture(scope="module")
@@ -228,6 +229,48 @@ async def test_calls_at_the_same_time_are_one_request_and_what_ran_is_answered(s
         await holding.report(approved, failed=False)
         [doubt] = await shop.there(shop.port.app.inbox.list())
         await shop.there(shop.port.app.inbox.resolve(doubt, "did_not_run", by="ada"))
+
+
+@pytest.mark.parametrize("moment", ["the tool is looked at", "claim", "claimed"])
+async def test_a_call_that_is_given_up_between_its_decision_and_its_start_leaves_nothing_to_run(
+    shop: Shop, moment: str
+) -> None:
+    async with AsyncClient(shop.port.url, shop.token) as keyturn:
+        call = GatedCall("a 1", "shop", "buy", {"item": f"hat {moment}"}, "Buy.", None)
+
+        async def quiet(_number: int) -> None:
+            return None
+
+        async def given_up(here: str) -> None:
+            if here == moment:
+                buying.cancel()
+                await turns_of_the_loop()
+
+        async def now() -> GatedCall:
+            await given_up("the tool is looked at")
+            return call
+
+        real = keyturn.asks.claim
+
+        async def claim(*args: Any, **words: Any) -> Any:
+            await given_up("claim")
+            made = await real(*args, **words)
+            await given_up("claimed")
+            return made
+
+        setattr(keyturn.asks, "claim", claim)  # noqa: B010  # a client that stops just then
+        holding = Holding(keyturn.asks, 30)
+        buying = asyncio.ensure_future(holding.approved(call, quiet, now))
+        row = await shop.decided("approve")
+        with pytest.raises(asyncio.CancelledError):
+            await buying
+        state = await keyturn.asks.get(row.run)
+        assert (state.status, state.result) in [("withdrawn", None), ("failed", NOT_RUN)]
+        holding = Holding(keyturn.asks, 0.1, holding._records)  # pyright: ignore[reportPrivateUsage]  # the next gate
+        with pytest.raises(NotForwarded, match="Pending"):
+            await holding.approved(call, quiet, same(call))
+        await shop.decided("reject")
+        await holding.close()
 
 
 async def test_records_that_were_written_by_another_program_join_no_call_to_the_request_of_another(

@@ -14,8 +14,7 @@ from typing import Any, cast
 from ..asks.ask import AskState
 from ..client.asks import AsyncAsks
 from ..core.errors import KeyturnError, UserError
-from ..engine.run.new_ids import new_id
-from ..gating.claims import claimed, reported
+from ..gating.claims import Attempt, reported
 from ..gating.giving_up import unless_given_up
 from .permissions import REQUEST, Permission, SeenCalls, permission_of, refusal
 
@@ -36,6 +35,7 @@ class AcpGate:
         self._to_editor = to_editor
         self._seen = SeenCalls()
         self._held: dict[asyncio.Task[None], Permission] = {}
+        self._released = set[asyncio.Task[None]]()
         self._shown: set[str] = set()
 
     def from_agent(self, line: bytes) -> None:
@@ -76,7 +76,7 @@ class AcpGate:
         held = list(self._held)
         for task in held:
             task.cancel()
-        await asyncio.gather(*held, return_exceptions=True)
+        await asyncio.gather(*held, *self._released, return_exceptions=True)
 
     def _look(self, message: dict[str, Any]) -> None:
         """Remember what the agent requests of the editor, and what it tells of a call."""
@@ -109,25 +109,30 @@ class AcpGate:
 
     async def _decided(self, permission: Permission) -> None:
         """Answer one request for permission, once it is decided."""
+        attempt = Attempt()
         try:
-            allowed = await self._allowed(permission)
+            await self._claim(permission, attempt)
         except asyncio.CancelledError:
             self._to_agent(_line(permission.cancelled()))
             raise
         except Exception as error:  # it was rejected, or the server is away: no decision is no permission
             self._log(f"not allowed: {str(error) or type(error).__name__}")
-            allowed = False
-        self._to_agent(_line(permission.answered(allowed=allowed)))
+        self._to_agent(_line(permission.answered(allowed=attempt.claim is not None)))
+        if attempt.claim is not None:  # it is released to the agent, which reports no outcome
+            released = reported(self._asks, attempt.claim, attempt.name, "succeeded", "released to the agent")
+            self._released.add(task := asyncio.ensure_future(released))
+            task.add_done_callback(self._released.discard)
 
-    async def _allowed(self, permission: Permission) -> bool:
-        """Return whether a call was approved; it is claimed and released to the agent, which reports no outcome."""
+    async def _claim(self, permission: Permission, attempt: Attempt) -> None:
+        """Claim a call once it is approved; where the agent stops waiting nothing of it is left behind."""
         if not permission.allows_once:
             raise UserError("the agent offers no permission, or several, for this call alone")
-        state = await unless_given_up(self._asks.ask(permission.ask), self._waited, self._withdrawn)
-        name = new_id()
-        state = await claimed(self._asks, state, name)
-        await reported(self._asks, state, name, "succeeded", "released to the agent")
-        return True
+        try:
+            attempt.asked = await unless_given_up(self._asks.ask(permission.ask), self._waited, self._withdrawn)
+            await attempt.claimed(self._asks, attempt.asked)
+        except asyncio.CancelledError:
+            await asyncio.shield(attempt.given_up(self._asks))
+            raise
 
     async def _waited(self, state: AskState) -> AskState:
         while state.status == "pending":

@@ -5,6 +5,9 @@ from __future__ import annotations
 from ..asks.ask import AskState
 from ..core.errors import KeyturnError
 
+#: The result of a call whose caller stopped between its claim and its start.
+NOT_RUN = "keyturn: its caller stopped before the call began, and it did not run"
+
 
 class GatedCallError(KeyturnError):
     """The base of these errors; `state` is how the request stands."""
@@ -87,4 +90,5 @@ def error_of(state: AskState) -> GatedCallError:
         "in_doubt": CallInDoubt,
         "failed": CallFailed,
     }
-    return kinds.get(state.status, CallClaimed)(state)
+    given_back = (state.status, state.result) == ("failed", NOT_RUN)
+    return (CallWithdrawn if given_back else kinds.get(state.status, CallClaimed))(state)

@@ -6,6 +6,7 @@ import asyncio
 import contextlib
 import functools
 import inspect
+import json
 from collections.abc import AsyncGenerator, Callable, Generator
 from dataclasses import dataclass
 from typing import Any, Generic, ParamSpec, TypeVar, cast
@@ -17,10 +18,9 @@ from ..core.approval import Approval
 from ..core.digest import digest
 from ..core.encodable import Encodable
 from ..core.errors import UserError
-from ..engine.run.new_ids import new_id
 from ..tools.base import InvalidArguments
 from ..tools.functions.schema import FunctionSchema, function_schema
-from .claims import claimed, outcome_of, renewed, reported
+from .claims import Attempt, outcome_of, renewed, reported
 from .context import GatedRun, current, verdict
 from .door import Door, announce
 from .errors import CallClaimed, CallDenied
@@ -30,6 +30,7 @@ P = ParamSpec("P")
 R = TypeVar("R")
 
 _PATIENCE = 25.0
+_HAS_RESULT = ("succeeded", "answered")
 _UNREADABLE = "keyturn: the result is no JSON and was not recorded"
 
 
@@ -80,7 +81,10 @@ class GatedFunction(Generic[P, R]):
         made = self._bound(args, kwargs)
         if (said := verdict()) is not None:
             return self._tested(said, made)
-        return self._run(self._door.run(self._decided(made)))
+        attempt = Attempt()
+        with self._before(attempt):
+            state = self._claimed(self._door.run(self._decided(made, attempt)), attempt)
+        return self._run(state, attempt)
 
     async def aio(self, *args: P.args, **kwargs: P.kwargs) -> Any:
         """Ask, wait and run as a call does, without blocking the loop; a plain function is run in a thread."""
@@ -88,7 +92,10 @@ class GatedFunction(Generic[P, R]):
         if (said := verdict()) is not None:
             result: Any = self._tested(said, made)
             return await result if inspect.isawaitable(result) else result
-        return await self._run_in_loop(await self._door.aio(self._decided(made)))
+        attempt = Attempt()
+        async with self._before_in_loop(attempt):
+            state = await self._claimed_in_loop(await self._door.aio(self._decided(made, attempt)), attempt)
+        return await self._run_in_loop(state, attempt)
 
     def ask(self, *args: P.args, **kwargs: P.kwargs) -> Pending:
         """Ask for the call and return at once; `resume` runs it after the decision."""
@@ -102,12 +109,21 @@ class GatedFunction(Generic[P, R]):
         _check_no_loop(self.name)
         state = self._own(self._door.run(self._looked(id)))
         if self._schema.is_async:
-            return cast("R", self._run_in_loop(state))
-        return self._run(state)
+            return cast("R", self._resumed(state))
+        attempt = Attempt()
+        with self._before(attempt):
+            state = self._claimed(state, attempt)
+        return self._run(state, attempt)
 
     async def aresume(self, id: str | Pending) -> Any:
         """Run a call as `resume` does, without blocking the loop."""
-        return await self._run_in_loop(self._own(await self._door.aio(self._looked(id))))
+        return await self._resumed(self._own(await self._door.aio(self._looked(id))))
+
+    async def _resumed(self, state: AskState) -> Any:
+        attempt = Attempt()
+        async with self._before_in_loop(attempt):
+            state = await self._claimed_in_loop(state, attempt)
+        return await self._run_in_loop(state, attempt)
 
     def state(self, id: str | Pending) -> AskState:
         """Return how the request of a call stands."""
@@ -124,7 +140,7 @@ class GatedFunction(Generic[P, R]):
         """Return the text of the arguments as they would run: bound by the signature, validated, defaults filled in."""
         given = self._parameters.bind(*args, **kwargs)
         try:
-            text = msgspec.json.encode(given.arguments, enc_hook=_plain).decode()
+            text = msgspec.json.encode(_json_of(given.arguments)).decode()
         except (TypeError, ValueError, RecursionError) as error:
             raise UserError(f"{self.name} was not asked for: its arguments are no JSON ({error})") from None
         try:
@@ -152,9 +168,10 @@ class GatedFunction(Generic[P, R]):
         context = current()
         return await self._door.open().ask(self._ask(text, context), requester=context.requester)
 
-    async def _decided(self, text: str) -> AskState:
+    async def _decided(self, text: str, attempt: Attempt) -> AskState:
         """Ask, and return the request as `_waited` does; a caller that stops waiting withdraws it."""
-        return await unless_given_up(self._asked(text), self._waited, self._given_up)
+        attempt.asked = await unless_given_up(self._asked(text), self._waited, self._given_up)
+        return attempt.asked
 
     async def _given_up(self, state: AskState) -> None:
         await self._door.asks.withdraw(state.id, why="the caller stopped waiting")
@@ -180,24 +197,49 @@ class GatedFunction(Generic[P, R]):
 
     # What is run ------------------------------------------------------------------------------------------------
 
-    def _run(self, state: AskState) -> R:
-        if state.status in ("succeeded", "answered"):
-            return cast("R", _recorded(state))
-        name = new_id()
+    def _claimed(self, state: AskState, attempt: Attempt) -> AskState:
+        """Return a request that was claimed, or that has a result."""
+        if state.status in _HAS_RESULT:
+            return state
         self._check_as_asked(state)
-        state = self._door.run(claimed(self._door.asks, state, name))
-        with self._held(state, name) as done:
+        return self._door.run(attempt.claimed(self._door.asks, state))
+
+    async def _claimed_in_loop(self, state: AskState, attempt: Attempt) -> AskState:
+        if state.status in _HAS_RESULT:
+            return state
+        self._check_as_asked(state)
+        return await self._door.aio(attempt.claimed(self._door.asks, state))
+
+    @contextlib.contextmanager
+    def _before(self, attempt: Attempt) -> Generator[None]:
+        """Leave nothing behind where an interrupt comes before the function begins."""
+        try:
+            yield
+        except BaseException as error:
+            if not isinstance(error, Exception):
+                self._door.run(attempt.given_up(self._door.asks))
+            raise
+
+    @contextlib.asynccontextmanager
+    async def _before_in_loop(self, attempt: Attempt) -> AsyncGenerator[None]:
+        try:
+            yield
+        except asyncio.CancelledError:
+            await asyncio.shield(self._door.aio(attempt.given_up(self._door.asks)))
+            raise
+
+    def _run(self, state: AskState, attempt: Attempt) -> R:
+        if attempt.claim is None:
+            return cast("R", _recorded(state))
+        with self._held(state, attempt.name) as done:
             args, kwargs = self._schema.bind(state.arguments)
             done.value = self._whole(self._function(*args, **kwargs))
         return cast("R", done.value)
 
-    async def _run_in_loop(self, state: AskState) -> Any:
-        if state.status in ("succeeded", "answered"):
+    async def _run_in_loop(self, state: AskState, attempt: Attempt) -> Any:
+        if attempt.claim is None:
             return _recorded(state)
-        name = new_id()
-        self._check_as_asked(state)
-        state = await self._door.aio(claimed(self._door.asks, state, name))
-        async with self._held_in_loop(state, name) as done:
+        async with self._held_in_loop(state, attempt.name) as done:
             args, kwargs = self._schema.bind(state.arguments)
             made = self._function(*args, **kwargs) if self._schema.is_async else None
             if made is None:
@@ -296,9 +338,16 @@ def _recorded(state: AskState) -> Any:
 def _recordable(value: object) -> Any:
     """Return a result as it is recorded."""
     try:
-        return msgspec.json.decode(msgspec.json.encode(value, enc_hook=_plain))
+        return msgspec.json.decode(msgspec.json.encode(_json_of(value)))
     except (TypeError, ValueError, RecursionError):
         return _UNREADABLE
+
+
+def _json_of(value: object) -> Any:
+    """Return what JSON has for a value; NaN and infinity, which would be written as null, raise `ValueError`."""
+    made: Any = msgspec.to_builtins(value, enc_hook=_plain, str_keys=True)
+    json.dumps(made, allow_nan=False)
+    return made
 
 
 def _plain(value: object) -> Any:

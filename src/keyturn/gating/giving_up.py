@@ -5,9 +5,11 @@ from __future__ import annotations
 import asyncio
 import contextlib
 from collections.abc import Awaitable, Callable
-from typing import Any
+from typing import Any, TypeVar
 
 from ..asks.ask import AskState
+
+T = TypeVar("T")
 
 #: What ends requests whose callers stopped waiting; a loop alone keeps no task.
 _ENDING = set[asyncio.Future[None]]()
@@ -15,10 +17,10 @@ _ENDING = set[asyncio.Future[None]]()
 
 async def unless_given_up(
     asked: Awaitable[AskState],
-    waited: Callable[[AskState], Awaitable[AskState]],
+    waited: Callable[[AskState], Awaitable[T]],
     give_up: Callable[[AskState], Awaitable[Any]],
-) -> AskState:
-    """Return a request that was asked for and waited for; where this is cancelled, `give_up` gets it, once it is known.
+) -> T:
+    """Return what came of a request that was asked for; where this is cancelled, `give_up` gets it, once it is known.
 
     The asking itself goes on, since the server may have recorded it. An error of `give_up` is swallowed: the request
     expires by its terms, and is seen in the inbox until then.

@@ -72,7 +72,10 @@ def _decided(host: HookHost, call: HookCall, request: _Request) -> HookAnswer:
         claim = request.claimed()
         edited: Any = json.loads(claim["arguments"]) if claim["edited"] else None
         if edited is not None and not (isinstance(edited, dict) and host.edits(call.event)):
-            return host.deny(call, "the arguments were edited to what this agent cannot be given")
+            reason = "the arguments were edited to what this agent cannot be given"
+            request.report("failed", f"not released to the agent: {reason}")
+            return host.deny(call, reason)
+        request.report("succeeded", "released to the agent, which does not report its outcome")
         return host.allow(call, cast("dict[str, Any] | None", edited))
     if state["status"] == "answered":
         return host.deny(call, f"a person answered in the tool's place: {json.dumps(state['result'])}")
@@ -129,15 +132,18 @@ class _Request:
             time.sleep(min(seconds, _PAUSE))
 
     def claimed(self) -> Mapping[str, Any]:
-        """Claim the call: it is released to the agent, which does not report what came of it."""
+        """Claim the call, and return the claim."""
         path = f"/asks/{self._state['id']}"
         made = _filled(self._server.post(f"{path}/claim", {"digest": self._state["digest"], "name": self._name}))
         same = "key", "tool", *(() if made["edited"] else ("arguments",))
         if made.get("status") != "claimed" or any(made.get(name) != self._asked[name] for name in same):
             raise ServerRefused("the server's answer is not a claim of this call")
-        words = "released to the agent, which does not report its outcome"
-        self._server.post(f"{path}/outcome", {"name": self._name, "outcome": "succeeded", "result": words})
         return made
+
+    def report(self, outcome: str, words: str) -> None:
+        """Report what became of the claim."""
+        path = f"/asks/{self._state['id']}/outcome"
+        self._server.post(path, {"name": self._name, "outcome": outcome, "result": words})
 
     def _withdraw(self, why: str) -> None:
         with contextlib.suppress(ServerRefused):  # else it expires by itself

@@ -8,7 +8,9 @@ was claimed and not reported is in doubt: nothing of that thread is resumed unti
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import hashlib
+import itertools
 import logging
 from collections.abc import Awaitable, Callable, Iterable, Mapping
 from typing import Any, NamedTuple, Self
@@ -20,10 +22,9 @@ from ..asks.ask import RESUME, Ask, AskState
 from ..core.approval import Approval
 from ..core.errors import Conflict, KeyturnError
 from ..core.records import BY_GRANT
-from ..engine.run.new_ids import new_id
-from ..gating.claims import claimed, outcome_of, renewed, reported
+from ..gating.claims import Attempt, outcome_of, renewed, reported
 from ..gating.door import AskPlace
-from ..gating.errors import error_of
+from ..gating.errors import NOT_RUN, error_of
 from .line import HasAsks, InboxLine
 from .program import Graph, PausedThread, Program, name_of
 from .shapes import NotAccepted, PausedCall, Shape
@@ -60,15 +61,18 @@ class Mirror:
         self._program = Program(graph)
         self._line = InboxLine(inbox, token)
         self._approval, self._requester = approval, requester
-        self._asked: dict[str, dict[str, AskState]] = {}
+        self._looks = itertools.count()
+        self._asked: dict[str, dict[str, int]] = {}  # by thread, open requests with the last look that found each
 
     async def ask(self, thread: Thread) -> list[AskState]:
         """Ask for what a thread is paused at, and return how its requests stand; the same pause asks once.
 
         Requests of this mirror that the thread no longer waits for are withdrawn.
         """
-        paused = await self._program.paused(thread)
-        return [] if paused is None else [state for held in await self._requests(paused) for state in held.states]
+        look, paused = next(self._looks), await self._program.paused(thread)
+        if paused is None:
+            return []
+        return [state for held in await self._requests(paused, look) for state in held.states]
 
     async def resume(self, thread: Thread) -> Any:
         """Resume a thread with what was decided, and return what the graph returns; None if it is not paused.
@@ -77,11 +81,11 @@ class Mirror:
         `CallInDoubt` where one began to and its outcome is unknown, `CallFailed` where the graph failed then, and
         `CallDenied` or `CallExpired` where a question was left without an answer.
         """
-        paused = await self._program.paused(thread)
+        look, paused = next(self._looks), await self._program.paused(thread)
         if paused is None:
-            await self._withdraw(name_of(thread), {})
+            await self._withdraw(name_of(thread), look, [])
             return None
-        held = await self._requests(paused)
+        held = await self._requests(paused, look)
         for state in (state for each in held for state in each.states):
             if state.status in _OPEN:
                 raise error_of(state)
@@ -128,7 +132,7 @@ class Mirror:
 
     # What is asked ----------------------------------------------------------------------------------------------
 
-    async def _requests(self, paused: PausedThread) -> list[_Held]:
+    async def _requests(self, paused: PausedThread, look: int) -> list[_Held]:
         held: list[_Held] = []
         for interrupt, shape in paused.interrupts:
             states: list[AskState] = []
@@ -136,7 +140,7 @@ class Mirror:
                 made = self._ask(paused.thread, call, f"{interrupt} {index}")
                 states.append(await self._line.do(lambda asks, each=(made, shape, call): self._stands(asks, *each)))
             held.append(_Held(interrupt, shape, states))
-        await self._withdraw(paused.thread, {state.id: state for each in held for state in each.states})
+        await self._withdraw(paused.thread, look, [state for each in held for state in each.states])
         return held
 
     async def _stands(self, asks: AskPlace, first: Ask, shape: Shape, call: PausedCall) -> AskState:
@@ -167,17 +171,19 @@ class Mirror:
             editable=call.editable,
         )
 
-    async def _withdraw(self, thread: str, now: dict[str, AskState]) -> None:
-        """Withdraw the requests of this mirror that a thread no longer waits for."""
-        before = self._asked.get(thread, {})
-        self._asked[thread] = {id: state for id, state in now.items() if not state.ended}
-        if not self._asked[thread]:
-            del self._asked[thread]
-        for id in before.keys() - now.keys():
-            try:
+    async def _withdraw(self, thread: str, look: int, now: list[AskState]) -> None:
+        """Withdraw what this mirror asked for and a thread no longer waits for; a look knows nothing of later ones."""
+        known = self._asked.setdefault(thread, {})
+        for state in now:
+            known[state.id] = max(look, known.get(state.id, look))
+        gone = [id for id, last in known.items() if last < look]
+        for id in gone:
+            with contextlib.suppress(Conflict):  # it was claimed, or is over
                 await self._line.do(lambda asks, gone=id: asks.withdraw(gone, why=_GONE))
-            except Conflict:  # it was claimed, or is over
-                continue
+        for id in (*gone, *(state.id for state in now if state.ended)):
+            known.pop(id, None)
+        if not known and self._asked.get(thread) is known:
+            del self._asked[thread]
 
     # What is resumed --------------------------------------------------------------------------------------------
 
@@ -188,13 +194,14 @@ class Mirror:
             approved = [await self._line.do(lambda asks: self._delivery(asks, paused, states))]
         made: list[_Claim] = []
         for state in approved:
-            name = new_id()
+            attempt = Attempt()
             try:
-                await self._line.do(lambda asks, each=(state, name): claimed(asks, *each))
+                await self._line.do(lambda asks, each=(attempt, state): each[0].claimed(asks, each[1]))
             except BaseException:
+                made += [] if attempt.claim is None else [_Claim(state, attempt.name)]
                 await asyncio.shield(self._report(made, "failed", _NOT_RESUMED))
                 raise
-            made.append(_Claim(state, name))
+            made.append(_Claim(state, attempt.name))
         return made
 
     async def _delivery(self, asks: AskPlace, paused: PausedThread, states: list[AskState]) -> AskState:
@@ -219,7 +226,12 @@ class Mirror:
         """Look once more whether the thread waits for what was decided, and run it on under the claims."""
         beats = [self._line.begin(lambda asks, each=each: renewed(asks, each.state.id, each.name)) for each in claims]
         try:
-            if await self._looked_again(thread) != paused:
+            try:
+                now = await self._looked_again(thread)
+            except BaseException:  # it was cancelled, or the checkpointer is away
+                await asyncio.shield(self._report(claims, "failed", _NOT_RESUMED))
+                raise
+            if now != paused:
                 await self._report(claims, "failed", _NOT_RESUMED)
                 raise Conflict(f"thread {paused.thread!r} changed: what was approved is not what it waits for now")
             return await self._run(thread, answers, claims)
@@ -294,7 +306,7 @@ def _short(text: str) -> str:
 
 
 def _did_not_run(state: AskState) -> bool:
-    return state.status == "failed" and state.result == _NOT_RESUMED
+    return state.status == "failed" and state.result in (_NOT_RESUMED, NOT_RUN)
 
 
 def _at_work(task: asyncio.Task[None] | None) -> asyncio.Task[None] | None:

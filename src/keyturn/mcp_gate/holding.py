@@ -22,7 +22,7 @@ from ..core.approval import Approval
 from ..core.digest import digest
 from ..core.errors import Conflict, NotPending, RunMissing
 from ..engine.run.new_ids import new_id
-from ..gating.claims import renewed, reported
+from ..gating.claims import claimed_once, renewed, reported
 from ..gating.errors import error_of
 from ..gating.giving_up import unless_given_up
 from .records import GateRecords, OpenAsk
@@ -120,10 +120,7 @@ class Holding:
 
         async def left(state: AskState) -> None:
             self._left(state.id)
-            if self._stopping:  # the gate ends, and no client gave it up: the same call joins it at the next gate
-                self._begin_lease(call.name, state.id)
-            else:
-                await self._given_up(call.name, state.id, "the client stopped waiting for the call")
+            await self._stopped(call.name, state.id)
 
         state = await unless_given_up(self._joined(call), waited, left)
         if state.status == "pending":
@@ -132,10 +129,14 @@ class Holding:
                 f"Pending approval (request {state.request or state.id}). Call the same tool with the same arguments "
                 "again to wait for the decision."
             )
-        if state.status == "approved" and await now() != call:
-            await self._given_up(call.name, state.id, "the server changed the tool while its call was pending")
-            raise NotForwarded("Not run: the server changed the tool while the call was pending. Call it again.")
-        return await self._claimed(call.name, state)
+        if state.status != "approved":
+            self._records.drop(call.name, state.id)
+            raise NotForwarded(_words(state))
+        try:
+            return await self._released(call, state, now)
+        except asyncio.CancelledError:
+            await asyncio.shield(self._stopped(call.name, state.id))
+            raise
 
     async def _joined(self, call: GatedCall) -> AskState:
         """Return the request of a call, for which no lease ends while a call waits for it."""
@@ -218,13 +219,30 @@ class Holding:
                 self._open(name, state.id, self._hold + self._keep)
         return state
 
+    async def _stopped(self, name: str, id: str) -> None:
+        """Withdraw a request whose client stopped waiting; at the end of the gate the same call may join it later."""
+        if self._stopping:
+            self._begin_lease(name, id)
+        else:
+            await self._given_up(name, id, "the client stopped waiting for the call")
+
+    async def _released(self, call: GatedCall, state: AskState, now: Callable[[], Awaitable[GatedCall]]) -> Approved:
+        """Claim an approved call, unless the server says something else of its tool by now."""
+        try:
+            same = await now() == call
+        except Exception:  # the server is away: the same call joins the decision
+            self._begin_lease(call.name, state.id)
+            raise
+        if not same:
+            await self._given_up(call.name, state.id, "the server changed the tool while its call was pending")
+            raise NotForwarded("Not run: the server changed the tool while the call was pending. Call it again.")
+        return await self._claimed(call.name, state)
+
     async def _claimed(self, name: str, state: AskState) -> Approved:
         self._records.drop(name, state.id)
-        if state.status != "approved":
-            raise NotForwarded(_words(state))
         holder = new_id()
         try:
-            claim = await self._asks.claim(state.id, state.digest, holder)
+            claim = await claimed_once(self._asks, state, holder)
         except Conflict as error:
             if (await self._asks.get(state.id)).status == "approved":  # none claimed it: the next call joins it
                 self._begin_lease(name, state.id)
