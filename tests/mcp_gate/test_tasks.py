@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import AsyncGenerator, Iterator
+from contextlib import asynccontextmanager
 from pathlib import Path
 from typing import Any, Literal
 
@@ -139,20 +140,52 @@ async def test_a_rejected_task_says_why_and_a_call_that_needs_nobody_is_no_task(
         assert text_of(await client.call_tool("paint", {})) == "painted red"
 
 
-async def test_a_task_ends_with_its_gate_and_the_call_that_is_repeated_joins_its_request(
-    shop: Shop, tmp_path: Path
-) -> None:
+async def test_a_task_goes_on_after_a_restart_of_its_gate_and_is_forwarded_once(shop: Shop, tmp_path: Path) -> None:
     done: list[str] = []
-    path = tmp_path / "records.json"
-    async with gate_of(shop, done, "auto", records=GateRecords(path)) as server, client_of(server) as client:
-        task = await Looking(client).task({"wall": "west"})
+    records = tmp_path / "records.json"
+
+    @asynccontextmanager
+    async def looking() -> AsyncGenerator[Looking]:
+        async with gate_of(shop, done, "auto", records=GateRecords(records)) as server, client_of(server) as client:
+            yield Looking(client)
+
+    async with looking() as first:
+        west = await first.task({"wall": "west"})
         asked = await shop.pending()
-    async with gate_of(shop, done, "auto", records=GateRecords(path)) as server, client_of(server) as client:
-        looking = Looking(client)
+    async with looking() as second:
+        assert await second.status(west) == "working"
+        assert (await shop.pending()).run == asked.run
+    await shop.decided("approve")  # while no gate is there
+    async with looking() as third:
+        [name] = (await third.becomes(west, "input_required"))["inputRequests"]
+        await third.sends("update", west, inputResponses={name: RED.model_dump(by_alias=True, exclude_none=True)})
+        result = (await third.becomes(west, "completed"))["result"]
+        assert (result["content"][0]["text"], done) == ("painted red", ["red"])
+        south, east = await third.task({"wall": "south"}), await third.task({"wall": "east"})
+        rows = {row.params["wall"]: row for row in await shop.there(shop.port.app.inbox.list())}
+        await shop.there(shop.port.app.inbox.approve(rows["east"], by="ada"))
+        await third.becomes(east, "input_required")  # the server has it
+    async with looking() as fourth:
+        assert (await fourth.becomes(west, "completed"))["result"] == result
+        lost = (await fourth.becomes(east, "completed"))["result"]
+        assert lost["isError"]
+        assert "whether it ran is not known" in lost["content"][0]["text"]
+        await fourth.sends("cancel", south)
+        [doubt] = await until(lambda: _only(shop))
+        await shop.there(shop.port.app.inbox.resolve(doubt, "did_not_run", by="ada"))
         with pytest.raises(MCPError, match="call the tool again, and it joins its request"):
-            await looking.status(task)
-        again = await looking.task({"wall": "west"})
-        row = await shop.decided("reject", message="Not the west.")
-        made = (await looking.becomes(again, "completed"))["result"]
-        assert "Not the west." in made["content"][0]["text"]
-        assert (row.run, await none_pending(shop), done) == (asked.run, True, [])
+            await fourth.status(south)
+    other = types.Implementation(name="another", version="1")
+    async with (
+        gate_of(shop, done, "auto", records=GateRecords(records)) as server,
+        Client(server, extensions=[TakesTasks()], client_info=other) as client,
+    ):
+        with pytest.raises(MCPError, match="no such task"):
+            await Looking(client).status(west)
+    assert (done, await none_pending(shop)) == (["red"], True)
+
+
+async def _only(shop: Shop) -> list[Any] | None:
+    """Return what is open, once that is one request."""
+    rows = [*await shop.there(shop.port.app.inbox.list())]
+    return rows if len(rows) == 1 else None

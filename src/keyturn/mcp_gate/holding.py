@@ -26,6 +26,7 @@ from ..gating.claims import claimed_once, renewed, reported
 from ..gating.errors import error_of
 from ..gating.giving_up import unless_given_up
 from .records import GateRecords, OpenAsk
+from .task_records import TaskRecords
 
 _LOOK = 1.0
 #: How many seconds a request stays open for the call that its client was to repeat.
@@ -92,6 +93,18 @@ class Holding:
         self._gate = new_id()
         self._leases = dict[str, asyncio.Task[None]]()
         self._stopping = False
+
+    @property
+    def tasks(self) -> TaskRecords:
+        """Return the tasks of these calls."""
+        return self._records.tasks
+
+    async def forget(self, call: GatedCall, why: str) -> None:
+        """Withdraw the request that a call would join, unless another call waits for it."""
+        self._records.look()
+        known = self._records.asks.get(call.name)
+        if known is not None:
+            await self._given_up(call.name, known.id, why)
 
     async def approved(
         self,
@@ -177,6 +190,7 @@ class Holding:
 
     def begin(self) -> None:
         """Begin the leases of what an earlier gate left open."""
+        self.tasks.drop_old()
         for name, ask in self._records.asks.items():
             self._leases[ask.id] = asyncio.ensure_future(self._ended(name, ask.id))
 
@@ -209,8 +223,12 @@ class Holding:
 
     async def _decided(self, name: str, state: AskState, progress: Progress, hold: float) -> AskState:
         began = said = time.monotonic()
-        number = 0
-        while state.status == "pending" and not self._stopping and (left := began + hold - time.monotonic()) > 0:
+        number, patient = 0, hold == math.inf
+        while (
+            state.status == "pending"
+            and (patient or not self._stopping)
+            and (left := began + hold - time.monotonic()) > 0
+        ):
             state = await self._asks.wait(state.id, min(_LOOK, left))
             number += 1
             await progress(number)

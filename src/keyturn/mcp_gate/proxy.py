@@ -22,19 +22,19 @@ from .changes import ListChanges, PassingServer
 from .exchanges import Exchanges, ServerExchange
 from .holding import Approved, GatedCall, Holding, NotForwarded, Progress
 from .pins import ACCEPT, ACCEPT_WORDS, BY_A_PERSON, Pins, ToolChange
-from .tasks import Tasks, declares_tasks
+from .tasks import Task, Tasks, declares_tasks
 
 _ROUNDS = 10
 
 
 class _Called(NamedTuple):
-    """Describes what a client calls, and how it is told that its call is held, or that it waits without an end."""
+    """Describes what a client calls, and how it is told that its call is held: by progress, or as a task."""
 
     client: str
     tool: str
     arguments: dict[str, Any]
-    progress: Progress
-    patient: bool
+    progress: Progress = silent
+    task: Task | None = None
 
 
 class McpGate:
@@ -63,7 +63,7 @@ class McpGate:
         self._tools = dict[str, types.Tool]()
         self._exchanges = exchanges
         self._changes = changes
-        self._tasks = Tasks(self._call)
+        self._tasks = Tasks(self._call, self._forgotten)
 
     @property
     def _info(self) -> types.Implementation:
@@ -144,21 +144,24 @@ class McpGate:
         """Return what comes of a call, or the task that it becomes for a client that declares tasks."""
         if params.request_state is not None or not declares_tasks(context):
             return await self._call(context, params)
-        owner = holding_of(context, self._holding)
-        return await self._tasks.begun(owner, params, self._call(context, params, patient=True))
+        return await self._tasks.begun(context, holding_of(context, self._holding), params)
+
+    async def _forgotten(self, holding: Holding, client: str, params: types.CallToolRequestParams) -> None:
+        """Withdraw the request of a call that its client cancels."""
+        await self._look()
+        await holding.forget(self._gated(_called(client, params)), "the client cancelled the task")
 
     async def _call(
-        self, context: Any, params: types.CallToolRequestParams, *, patient: bool = False
+        self, context: Any, params: types.CallToolRequestParams, task: Task | None = None
     ) -> types.CallToolResult | types.InputRequiredResult:
-        progress = silent if patient else progress_of(context, params)
-        call = _Called(client_of(context), params.name, params.arguments or {}, progress, patient)
+        call = _called(client_of(context), params, progress_of(context, params), task)
         try:
             holding = holding_of(context, self._holding)
             known = digest([id(holding), call.client, call.tool, call.arguments])
             if params.request_state is not None:
                 return await self._exchanges.resumed(context, known, params.request_state, params.input_responses)
             work = self._approved(holding, call)
-            approved = await (work if patient else while_there(context, work))
+            approved = await (while_there(context, work) if task is None else work)
         except NotForwarded as refused:
             return _error(str(refused))
         except Exception as error:  # whatever fails, the call is not forwarded
@@ -169,6 +172,8 @@ class McpGate:
         self, holding: Holding, call: _Called, approved: Approved | None, exchange: ServerExchange
     ) -> types.CallToolResult:
         """Forward a call, and report what came of it where it was claimed."""
+        if call.task is not None:
+            call.task.forwards()
         if approved is None:
             return await self._forwarded(call.tool, call.arguments, exchange)
         async with holding.running(approved):
@@ -189,7 +194,7 @@ class McpGate:
             await self._look()
             return self._gated(call)
 
-        return await holding.approved(self._gated(call), call.progress, now, patient=call.patient)
+        return await holding.approved(self._gated(call), call.progress, now, patient=call.task is not None)
 
     async def _accepted(self, holding: Holding, call: _Called) -> None:
         """Return once the definition of a tool is an accepted one: one that was changed requires a person."""
@@ -204,7 +209,7 @@ class McpGate:
 
         asked = self._accepting(call.client, change)
         try:
-            approved = await holding.approved(asked, call.progress, now, patient=call.patient)
+            approved = await holding.approved(asked, call.progress, now, patient=call.task is not None)
         except NotForwarded:
             if self._change(call) is not None:  # another call had it accepted
                 raise
@@ -252,6 +257,12 @@ class McpGate:
             answers = {**await exchange.ask(questions)} if questions else None
             state = made.request_state
         return _error(f"The server asked {_ROUNDS} times, and was not answered further.")
+
+
+def _called(
+    client: str, params: types.CallToolRequestParams, progress: Progress = silent, task: Task | None = None
+) -> _Called:
+    return _Called(client, params.name, params.arguments or {}, progress if task is None else silent, task)
 
 
 def _page(params: types.PaginatedRequestParams | None) -> types.PaginatedRequestParams | None:

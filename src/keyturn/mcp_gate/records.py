@@ -16,6 +16,7 @@ import msgspec
 from ..core.errors import UserError
 from ..support.keys import make_directory, state_directory
 from ..support.whole_files import replaced
+from .task_records import TaskRecords
 
 try:
     import fcntl
@@ -61,6 +62,7 @@ class GateRecords:
     def __init__(self, path: Path | None = None) -> None:
         self._path = path
         self._kept = _Kept()
+        self.tasks = TaskRecords(None if path is None else path.with_suffix(".tasks"))
         self.look()
 
     @property
