@@ -34,7 +34,7 @@ from ..engine.run.log_cache import log_in
 from ..engine.states.named_start import NamedStart
 from ..journal.base import Claim, Store
 from ..journal.rows import Query
-from .agent import ExternalAgent
+from .agent import ExternalAgent, ExternalTool
 from .ask import DELIVERABLE, Ask, AskedBy, AskState, Outcome
 from .history import AskHistory, history_of
 from .standing import CALL, NOTHING, asked_by, state_of
@@ -280,7 +280,8 @@ class AskService:
         query: Query | None = Query(state="open", limit=_PAGE)
         while query is not None:
             page = await self._journal.requests(query)
-            for run in [row.run for row in page if row.state != "damaged"]:
+            asked = [row for row in page if row.state != "damaged" and row.request.tool_kind == ExternalTool.kind]
+            for run in [row.run for row in asked]:
                 with contextlib.suppress(Conflict, RunMissing):  # it was decided, or is of another account or agent
                     await self.withdraw(run, account=account, why=why, pending=True)
             query = replace(query, after=page[-1].place) if len(page) == _PAGE else None

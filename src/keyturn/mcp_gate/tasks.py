@@ -48,7 +48,8 @@ class Task:
     def __init__(
         self, owner: Holding, client: str, params: types.CallToolRequestParams, id: str, kept: KeptTask | None = None
     ) -> None:
-        self.owner, self.client, self.params, self.id = owner, client, params, id
+        self.owner, self.id = owner, id
+        self.params = params
         told = params.model_dump(mode="json", by_alias=True, exclude_none=True, exclude={"meta"})
         self._kept = kept or KeptTask(client, _now(), told)
         self._is_kept = kept is not None
