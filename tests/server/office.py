@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
-import socket
 import threading
 from collections.abc import Generator
 from typing import Any
@@ -16,6 +15,7 @@ from keyturn.core.preview import Command, Diff, Json, Preview, Text
 from keyturn.models.base import ModelRequest
 from keyturn.models.scripted.model import ScriptedModel, assistant_message, function_call, tool_outputs
 from keyturn.server.asgi import serve
+from keyturn.server.running import ListeningAddress
 from keyturn.server.settings import ServerSettings
 from keyturn.server.visitor import COOKIE
 
@@ -207,8 +207,7 @@ class Served:
 
     def __init__(self, app: App, settings: ServerSettings | None = None) -> None:
         self.app = app
-        self._socket = socket.socket()
-        self._socket.bind(("127.0.0.1", 0))
+        self._socket = ListeningAddress(port=0).bound()
         self.port = int(self._socket.getsockname()[1])
         self.url = f"http://localhost:{self.port}"
         settings = ServerSettings(undo=None) if settings is None else settings
@@ -218,8 +217,8 @@ class Served:
         self._thread = threading.Thread(target=self._run, daemon=True)
 
     def _run(self) -> None:
-        asyncio.set_event_loop(self.loop)
-        self.loop.run_until_complete(self._server.serve([self._socket]))
+        with asyncio.Runner(loop_factory=lambda: self.loop) as runner:  # it closes the loop, and its sockets
+            runner.run(self._server.serve([self._socket]))
 
     def does(self, coroutine: Any) -> Any:
         """Run a coroutine in the server's loop, and return what it returns."""

@@ -17,7 +17,7 @@ from keyturn import Agent, App, Approval, Secret, function_tool
 from keyturn.channels.base import Channel
 from keyturn.models.base import ModelRequest
 from keyturn.models.scripted.model import ScriptedModel, function_call
-from keyturn.server.running import PatientProtocol
+from keyturn.server.running import ListeningAddress, PatientProtocol
 from keyturn.server.settings import ServerSettings
 
 HOST = "http://localhost"
@@ -135,9 +135,7 @@ class Port:
         channels: Sequence[Channel] = (),
     ) -> None:
         self.app = App([*agents(), *more], journal, channels=channels)
-        self._socket = socket.socket()
-        self._socket.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
-        self._socket.bind(("127.0.0.1", port))
+        self._socket = ListeningAddress(port=port).bound()
         self.port = int(self._socket.getsockname()[1])
         self.url = f"http://localhost:{self.port}"
         self.served = self.app.asgi(settings)
@@ -150,8 +148,8 @@ class Port:
         self.tokens: dict[str, str] = {}
 
     def _run(self) -> None:
-        asyncio.set_event_loop(self.loop)
-        self.loop.run_until_complete(self._server.serve([self._socket]))
+        with asyncio.Runner(loop_factory=lambda: self.loop) as runner:  # it closes the loop, and its sockets
+            runner.run(self._server.serve([self._socket]))
 
     def does(self, coroutine: Any) -> Any:
         """Run a coroutine in the server's loop, and return what it returns."""
