@@ -84,7 +84,8 @@ demo: $(VENV)/.runtime ## Serve an office whose agents wait for you: a server, a
 	@$(BIN)/keyturn demo $(ARGS)
 
 # The checks run beside one another; those of `shape` are among the tests. All tests are collected in one process, which
-# forks the workers (tests/forking.py). What takes long is marked `trial` and runs in `make trials` only.
+# forks the workers (tests/forking.py). What takes long is marked `trial` and runs in `make sweep` and
+# `make trials` only; of the ways to run, the stores and the kinds of tools each test takes one in turn (tests/ways.py).
 test: $(VENV)/.ready $(VENV)/.system ## Run the checks, then the tests
 	@$(MAKE) --no-print-directory -j $(JOBS) types lint imports
 	@$(BIN)/python -m pytest --forks $(WORKERS) -q --durations=10 $(ARGS) || { \

@@ -31,7 +31,7 @@ from tests.effort import SWEEP, some
 from tests.forking import pytest_addoption, pytest_runtestloop  # noqa: F401 - hooks of this conftest
 from tests.needs import counted, missing
 from tests.playing import KEY, Carry, Clock, Effects, Run, World, in_hand, plain, streamed, through_text
-from tests.ways import left_to_the_trials
+from tests.ways import is_of_another_kind, left_to_the_trials, on_other_stores
 
 A_BROWSER = "a browser"
 
@@ -67,12 +67,11 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     for item in items:
         if "browser" in getattr(item, "fixturenames", ()):
             item.add_marker(pytest.mark.together(A_BROWSER))
-        if _is_swept_otherwise(item):
+        if _is_swept_otherwise(item) or is_of_another_kind(item):
             item.add_marker(pytest.mark.trial)
-    for item in left_to_the_trials(item for item in items if item.get_closest_marker("trial") is None):
-        item.add_marker(pytest.mark.trial)
-    for item in filter(_is_on_another_store, items):
-        item.add_marker(pytest.mark.trial)
+    for left in (on_other_stores, left_to_the_trials):
+        for item in left(item for item in items if item.get_closest_marker("trial") is None):
+            item.add_marker(pytest.mark.trial)
 
 
 def _is_swept_otherwise(item: pytest.Item) -> bool:
@@ -82,18 +81,6 @@ def _is_swept_otherwise(item: pytest.Item) -> bool:
         return False
     kind = item.nodeid.rpartition("::")[0]
     return given["how"] not in {SWEEPS[-1], SWEEPS[crc32(kind.encode()) % (len(SWEEPS) - 1)]}
-
-
-#: What is written against the seam of journals is on every store here, and for one test of four on PostgreSQL as well:
-#: that it keeps what the seam promises is tried where it is made.
-OF_A_STORE = ("tests/journal/", "tests/sessions/", "tests/trials/", "tests/server/")
-
-
-def _is_on_another_store(item: pytest.Item) -> bool:
-    """Whether this is a test on PostgreSQL of what knows no store."""
-    given = getattr(getattr(item, "callspec", None), "params", {})
-    test = item.nodeid.partition("[")[0]
-    return given.get("store_url") == "postgresql" and not test.startswith(OF_A_STORE) and crc32(test.encode()) % 4 > 0
 
 
 @pytest.hookimpl(wrapper=True)

@@ -8,10 +8,10 @@ from __future__ import annotations
 import os
 
 #: How many cases a test marked `sweep` tries: few in `make test`, COUNT in `make sweep COUNT=...`.
-SWEEP = int(os.environ.get("KEYTURN_SWEEP", "8"))
+SWEEP = int(os.environ.get("KEYTURN_SWEEP", "5"))
 AT_LENGTH = "KEYTURN_SWEEP" in os.environ
 
 
 def some(all_of_it: int) -> int:
-    """Return how many of so many examples are tried here: an eighth of them in `make test`."""
-    return all_of_it if AT_LENGTH else max(all_of_it // 8, 4)
+    """Return how many of so many examples are tried here: a twelfth of them in `make test`."""
+    return all_of_it if AT_LENGTH else max(all_of_it // 12, 4)

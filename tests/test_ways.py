@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from itertools import product
 from types import ModuleType, SimpleNamespace
 from typing import Any
 
-from tests.ways import left_to_the_trials
+from keyturn.testing import ToolSuite
+from tests.ways import OF_EACH_KIND, is_of_another_kind, left_to_the_trials, on_other_stores
 
 FILE = ModuleType("test_file")
 
@@ -23,10 +25,11 @@ def tried(items: list[Any]) -> list[dict[str, Any]]:
     return [each.callspec.params for each in items if id(each) not in left]
 
 
-def test_a_test_of_one_subject_is_tried_plain_in_hand_and_streamed_saved() -> None:
+def test_tests_are_tried_plain_in_hand_or_streamed_saved_in_turn() -> None:
     ways = [{"run": run, "saved": saved} for run, saved in product(("plain", "streamed"), (False, True))]
-    assert tried([item("test", **way) for way in ways]) == [ways[0], ways[3]]
-    assert len(tried([item("test", run=run) for run in ("plain", "streamed")])) == 2
+    found = [tried([item(f"test {number}", **way) for way in ways]) for number in range(16)]
+    assert all(len(each) == 1 for each in found)
+    assert [[ways[0]] in found, [ways[3]] in found, len({str(each) for each in found})] == [True, True, 2]
     assert len(tried([item("test", way="of another sort"), item("test")])) == 2
 
 
@@ -58,6 +61,27 @@ def test_kinds_of_a_shared_suite_take_turns() -> None:
     for test in ("test_one", "test_another"):
         found = [tried([item(test, kind, way=way) for way in ("plain", "streamed")]) for kind in kinds]
         assert sorted(each["way"] for ways in found for each in ways) == ["plain", "streamed"]
+
+
+def test_each_promise_of_a_suite_is_tried_for_some_kinds_of_tools_and_some_promises_for_each_kind() -> None:
+    kinds = [type(f"TestKind{number}", (ToolSuite,), {}) for number in range(30)]
+    suite = [name for name in dir(ToolSuite) if name.startswith("test_")]
+    tried = Counter(
+        name for kind in kinds for test in suite if not is_of_another_kind(item(test, kind)) for name in (test, kind)
+    )
+    assert tried.keys() == {*suite, *kinds}
+    assert tried[OF_EACH_KIND] == len(kinds)
+    assert sum(tried[test] for test in suite) < len(kinds) * len(suite) / 2
+
+
+def test_a_test_that_knows_no_store_is_tried_on_one_of_them() -> None:
+    stores = ("memory", "sqlite", "postgresql")
+    given = [[item(f"test {number}", store_url=store) for store in stores] for number in range(64)]
+    left = on_other_stores(each for items in given for each in items)
+    kept = [[each.callspec.params["store_url"] for each in items if each not in left] for items in given]
+    assert {len(each) for each in kept} == {1}
+    assert {name for [name] in kept} == {*stores}
+    assert on_other_stores([item("test 1", store_url="postgresql")]) == []
 
 
 def test_what_is_chosen_is_chosen_again_alone() -> None:

@@ -1,8 +1,9 @@
-"""In which ways to run and to resume `make test` tries a test; the others are trials.
+"""In which ways to run and to resume `make test` tries a test, and for which members of a room; the others are trials.
 
-Plain is tried in hand and streamed saved, so that each way occurs. A test of several subjects (kinds of tools of a
-shared suite, stores, parameters of its own) is tried for each of them in one of these two, in turn: `make test` has
-each subject of a test, each of its ways, and, over the tests, each way of a subject. No test is here.
+Plain is tried in hand and streamed saved, and a test in one of these two, in turn. A test of several subjects (stores,
+parameters of its own) is tried for each of them in one way: `make test` has each subject of a test, each of its ways,
+and, over the tests, each way of a subject. What a suite promises of each kind of tool is tried for a third of the
+kinds, in turn, beside the sweep for crashes, and what knows no store on one of them. No test is here.
 """
 
 from __future__ import annotations
@@ -66,10 +67,13 @@ class _Test:
         return self.crossed + [item for subject, way, items in tried if (subject, way) not in kept for item in items]
 
     def kept(self) -> set[tuple[Places, Places]]:
-        """Choose for each subject the way that was taken least, with its values and at all; no way is left out."""
+        """Choose for each subject the way that was taken least, with its values and at all.
+
+        Where there are several subjects, no way is left out.
+        """
         every = [(subject, way) for subject, ways in self.subjects.items() for way in ways]
         first = next((items[0] for ways in self.subjects.values() for items in ways.values()), None)
-        if first is None or (len(self.subjects) == 1 and not _is_shared(first)):
+        if first is None:
             return {*every}
         taken: Counter[tuple[Places, int, int]] = Counter()
         kept: set[tuple[Places, Places]] = set()
@@ -100,10 +104,43 @@ def _is_crossed(ways: dict[str, int]) -> bool:
     return bool(run and carry) and (run[0] - carry[0]) % 2 == 1
 
 
-def _is_shared(item: pytest.Item) -> bool:
-    """Whether the test stands in a suite that several classes have."""
-    kind = getattr(item, "cls", None)
-    return kind is not None and getattr(item, "originalname", "") not in vars(kind)
+#: A suite that some thirty kinds of tools share, and the one of its promises that is tried for each of them.
+OF_KINDS = "keyturn.testing.suites.tool"
+OF_EACH_KIND = "test_no_crash_loses_or_doubles_an_effect"
+
+
+def is_of_another_kind(item: pytest.Item) -> bool:
+    """Whether `make test` tries what this test promises of kinds of tools for other kinds."""
+    kind, test = getattr(item, "cls", None), getattr(item, "originalname", "")
+    if kind is None or test in vars(kind) or test == OF_EACH_KIND:
+        return False
+    suites = [each for each in kind.__mro__ if each.__module__.startswith(OF_KINDS)]
+    return bool(suites) and crc32(f"{kind.__name__} {test}".encode()) % 3 > 0
+
+
+#: What is written against the seam of journals is tried in memory or on SQLite, in turn, and one test of eight on
+#: PostgreSQL in their place. Of what is tried where stores are made each store has its share, beside the suite of the
+#: seam, which each passes whole.
+OF_STORES = ("tests/journal/", "tests/sessions/")
+OF_TWO_STORES = ("tests/trials/", "tests/server/")
+
+
+def on_other_stores(items: Iterable[pytest.Item]) -> list[pytest.Item]:
+    """Return the tests that know no store and that `make test` tries on another one."""
+    stores: dict[str, dict[str, list[pytest.Item]]] = defaultdict(lambda: defaultdict(list))
+    for item in items:
+        given = getattr(getattr(item, "callspec", None), "params", {})
+        test = item.nodeid.partition("[")[0]
+        if "store_url" in given and not test.startswith(OF_TWO_STORES):
+            stores[test][given["store_url"]].append(item)
+    left: list[pytest.Item] = []
+    for test, on in stores.items():
+        turn = crc32(test.encode())
+        rare = not test.startswith(OF_STORES) and turn % 8 > 0
+        there = [store for store in on if store != "postgresql" or not rare] or [*on]
+        kept = "postgresql" if turn % 8 == 0 and "postgresql" in there else there[turn // 8 % len(there)]
+        left += [item for store, tried in on.items() if store != kept for item in tried]
+    return left
 
 
 def _number(item: Any) -> int:

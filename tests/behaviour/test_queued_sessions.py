@@ -151,10 +151,9 @@ async def test_of_many_starts_at_once_each_runs_alone_and_in_its_order(shop: Sho
     assert (await check(store)).ok
 
 
+@pytest.mark.parametrize("store_url", ["sqlite", "postgresql"], indirect=True)
 async def test_two_processes_that_start_at_once_give_two_places(shop: Shop, store_url: str) -> None:
     """Two journals on one store, for the stores that several processes share."""
-    if store_url == "memory://":
-        pytest.skip("a journal in memory has one process")
     stores = [opened(store_url), opened(store_url)]
     try:
         apps = [shop.app(store, worker=False) for store in stores]

@@ -395,7 +395,7 @@ async def test_whatever_a_tool_returns_is_recorded_once(world: World, run: Run, 
     assert outputs(result.to_input_list())["c1"] == told
 
 
-@pytest.mark.parametrize(("shape", "size"), [("text", 10), ("dict", 100), ("list", 10), ("bytes", 10)])
+@pytest.mark.parametrize(("shape", "size"), [("text", 10), ("dict", 10), ("list", 10), ("bytes", 10)])
 async def test_many_megabytes_are_cut_in_plain_sight(world: World, shape: str, size: int) -> None:
     huge = "x" * (size * 1_000_000)
     values: dict[str, Any] = {"text": huge, "dict": {"all": huge}, "list": [huge], "bytes": huge.encode()}

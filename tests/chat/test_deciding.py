@@ -51,6 +51,7 @@ async def test_a_rejection_has_a_reason_that_the_model_reads(root: Path) -> None
         assert not (root / "notes.txt").exists()
 
 
+@pytest.mark.trial
 async def test_leaving_the_reason_rejects_nothing(root: Path) -> None:
     async with chat(root, [writes("/notes.txt")], "Then not.") as screen:
         await screen.say("Write it down.")
@@ -152,6 +153,7 @@ async def test_the_first_proposal_is_exactly_this_call(root: Path) -> None:
         assert len(screen.talk.waiting) == 1
 
 
+@pytest.mark.trial
 async def test_nothing_runs_before_its_last_row_was_on_the_screen(root: Path) -> None:
     long = "".join(f"line {number}\n" for number in range(200))
     async with chat(root, [writes("/a", long)], "Done.", size=(80, 24)) as screen:
@@ -165,6 +167,7 @@ async def test_nothing_runs_before_its_last_row_was_on_the_screen(root: Path) ->
         assert (root / "a").read_text() == long
 
 
+@pytest.mark.trial
 async def test_what_was_being_typed_when_a_call_came_up_is_no_answer(
     root: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -225,6 +228,7 @@ async def test_two_letters_at_once_open_one_dialog(root: Path) -> None:
         assert not (root / "a").exists()
 
 
+@pytest.mark.trial
 async def test_who_is_typing_keeps_the_prompt(root: Path) -> None:
     async with chat(root, [writes("/a")], "Done.") as screen:
         await screen.type("Write")
@@ -263,6 +267,7 @@ async def test_a_question_is_answered_by_its_number(root: Path) -> None:
         assert "Red it is." in screen.text()
 
 
+@pytest.mark.trial
 async def test_a_word_of_the_gate_against_a_decision_is_shown(root: Path) -> None:
     async with chat(root, [writes("/a")], "Done.") as screen:
         await screen.say("Write one.")
@@ -272,6 +277,7 @@ async def test_a_word_of_the_gate_against_a_decision_is_shown(root: Path) -> Non
         assert not (root / "a").exists()
 
 
+@pytest.mark.trial
 async def test_the_letters_are_explained(root: Path) -> None:
     async with chat(root, [writes("/a")], "Done.") as screen:
         await screen.say("Write one.")

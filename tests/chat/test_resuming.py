@@ -57,6 +57,7 @@ async def test_what_waits_is_there_in_the_next_process(root: Path) -> None:
     assert again.app.return_value == ""
 
 
+@pytest.mark.trial
 async def test_an_earlier_conversation_is_chosen_from_the_list(root: Path) -> None:
     async with chat(root, "One.", "Two.", "Three.") as screen:
         await screen.say("First.")
@@ -77,6 +78,7 @@ async def test_an_earlier_conversation_is_chosen_from_the_list(root: Path) -> No
     assert (oldest.title, len(oldest.runs)) == ("First.", 2)
 
 
+@pytest.mark.trial
 async def test_the_conversation_goes_on_with_what_was_said(root: Path) -> None:
     async with chat(root, "One.") as screen:
         await screen.say("First.")
@@ -150,6 +152,7 @@ async def test_a_run_that_was_killed_asks_what_became_of_its_command_and_runs_it
     assert (root / "log").read_text() == "begun\n"
 
 
+@pytest.mark.trial
 async def test_a_command_in_doubt_did_not_run(root: Path) -> None:
     talk = await killed(root)
     async with chat(root, "I see.", talk=talk) as screen:
@@ -171,6 +174,7 @@ async def test_a_command_in_doubt_is_tried_again_when_a_person_says_so(root: Pat
     assert screen.app.return_code == 0
 
 
+@pytest.mark.trial
 async def test_leaving_in_the_middle_leaves_a_run_to_go_on_with(root: Path) -> None:
     async with chat(root, [runs("echo begun >> log; exec sleep 100")]) as screen:
         await screen.say("Do it.")
@@ -186,6 +190,7 @@ async def test_leaving_in_the_middle_leaves_a_run_to_go_on_with(root: Path) -> N
         assert "Well." in again.text()
 
 
+@pytest.mark.trial
 async def test_escape_stops_the_work_and_ctrl_g_goes_on(root: Path) -> None:
     async with chat(root, [runs("echo begun >> log; exec sleep 100")], "Well.") as screen:
         await screen.say("Do it.")
@@ -201,6 +206,7 @@ async def test_escape_stops_the_work_and_ctrl_g_goes_on(root: Path) -> None:
         assert "Well." in screen.text()
 
 
+@pytest.mark.trial
 async def test_a_fault_of_the_provider_is_said_and_tried_again(root: Path) -> None:
     async with chat(root, RuntimeError("no network [red]"), "Here I am.") as screen:
         await screen.say("Hello?")
@@ -234,7 +240,6 @@ async def test_something_said_while_a_call_waits_is_read_after_it(root: Path) ->
         assert said == ["Write a.", "And hurry."]
 
 
-@pytest.mark.trial
 async def test_what_is_said_before_a_run_has_begun_goes_to_that_run(root: Path) -> None:
     """Two runs would share the session: the second one would take away what the first one waits for."""
     async with chat(root, [writes("/a")], "Both are read.") as screen:
@@ -249,7 +254,6 @@ async def test_what_is_said_before_a_run_has_begun_goes_to_that_run(root: Path) 
     assert [run.status for run in talk.runs] == ["finished"]
 
 
-@pytest.mark.trial
 async def test_a_run_that_another_window_went_on_without_says_so(root: Path) -> None:
     async with chat(root, "Hello.", [writes("/a")]) as screen:
         await screen.say("Hi.")
@@ -295,6 +299,7 @@ async def test_a_cancelled_run_runs_nothing_and_the_next_message_begins_another(
         assert not (root / "a").exists()
 
 
+@pytest.mark.trial
 async def test_a_run_that_another_process_holds_is_waited_for(root: Path) -> None:
     async with chat(root, [writes("/a")]) as screen:
         await screen.say("Write a.")
@@ -312,6 +317,7 @@ async def test_a_run_that_another_process_holds_is_waited_for(root: Path) -> Non
         assert (root / "a").exists()
 
 
+@pytest.mark.trial
 async def test_a_run_is_named_by_the_beginning_of_its_id(root: Path) -> None:
     async with chat(root, "One.") as screen:
         await screen.say("First.")
@@ -323,6 +329,7 @@ async def test_a_run_is_named_by_the_beginning_of_its_id(root: Path) -> None:
                 await talk_of(store, wrong)
 
 
+@pytest.mark.trial
 async def test_todos_go_along_to_the_next_run_of_the_conversation(root: Path) -> None:
     todos = function_call("write_todos", {"todos": [{"content": "Later", "status": "pending"}]})
     model = ScriptedModel([[todos], "Planned.", "Yes."])
@@ -332,6 +339,7 @@ async def test_todos_go_along_to_the_next_run_of_the_conversation(root: Path) ->
         assert "[ ] Later" in screen.text()
 
 
+@pytest.mark.trial
 async def test_a_model_that_is_stopped_says_no_more_until_it_goes_on(root: Path) -> None:
     going = asyncio.Event()
 

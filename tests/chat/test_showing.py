@@ -41,6 +41,7 @@ def todos(*status: str) -> Any:
     return function_call("write_todos", {"todos": made})
 
 
+@pytest.mark.trial
 async def test_the_todos_stand_in_the_panel(root: Path) -> None:
     steps: list[Any] = [[todos("completed", "in_progress", "pending"), writes("/a")], "Done."]
     async with chat(root, *steps, size=(120, 40)) as screen:
@@ -49,6 +50,7 @@ async def test_the_todos_stand_in_the_panel(root: Path) -> None:
             assert row in screen.text()
 
 
+@pytest.mark.trial
 async def test_a_narrow_screen_shows_the_panel_when_it_is_asked_for(root: Path) -> None:
     async with chat(root, [todos("pending"), writes("/a")], "Done.", size=(70, 40)) as screen:
         await screen.say("Plan it.")
@@ -57,6 +59,7 @@ async def test_a_narrow_screen_shows_the_panel_when_it_is_asked_for(root: Path) 
         assert "[ ] Step 0" in screen.text()
 
 
+@pytest.mark.trial
 async def test_subagents_are_lanes_that_say_what_they_do(root: Path) -> None:
     task = function_call("task", {"description": "Write a.", "subagent_type": "general-purpose"})
     async with chat(root, [task], [writes("/a")], "I wrote a.", "All done.", size=(120, 50)) as screen:
@@ -70,6 +73,7 @@ async def test_subagents_are_lanes_that_say_what_they_do(root: Path) -> None:
         assert "subagent: general-purpose" in screen.text()
 
 
+@pytest.mark.trial
 async def test_words_are_shown_while_they_are_said(root: Path) -> None:
     going = asyncio.Event()
 
@@ -153,6 +157,7 @@ def test_money_is_shown_only_where_the_price_is_known() -> None:
     assert [("text", "cost 0.0020")] in list(usage_rows(usage, {"m": Price(1, 2)}, 40))
 
 
+@pytest.mark.trial
 @each("size", [(12, 5), *([(40, 12), (20, 8), (200, 60)] if AT_LENGTH else [])])
 async def test_no_size_is_too_small_to_live_in(root: Path, size: tuple[int, int]) -> None:
     async with chat(root, [todos("pending"), writes("/a", "x" * 300)], "Done.", size=size) as screen:
@@ -175,6 +180,7 @@ async def test_a_call_that_cannot_be_shown_cannot_be_approved(root: Path) -> Non
         assert not (root / "a").exists()
 
 
+@pytest.mark.trial
 async def test_all_rows_are_shown_when_they_are_asked_for(root: Path) -> None:
     long = "".join(f"line {number}\n" for number in range(30))
     async with chat(root, [writes("/a", long)], "Done.", size=(100, 90)) as screen:

@@ -25,9 +25,8 @@ def app_of(deep: DeepAgent, url: str) -> App:
     return App([declared], url)
 
 
+@pytest.mark.parametrize("store_url", ["sqlite", "postgresql"], indirect=True)
 async def test_a_deep_agent_waits_and_goes_on_elsewhere(store_url: str, another_process: Callable[[], None]) -> None:
-    if store_url.startswith("memory"):
-        pytest.skip("a store of another process's own")
     free = function_call(
         "write_todos", {"todos": [{"content": "Write", "status": "pending", "active_form": "Writing"}]}
     )

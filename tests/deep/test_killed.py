@@ -37,7 +37,12 @@ def killed(scenario: str, backend: str, every: int) -> int:
 
 @pytest.mark.timeout(600)
 @pytest.mark.parametrize(
-    ("scenario", "backend"), [("alone", "sandbox"), ("at_once", "folder"), ("delegated", "memory")]
+    ("scenario", "backend"),
+    [
+        ("at_once", "folder"),
+        pytest.param("alone", "sandbox", marks=pytest.mark.trial),
+        pytest.param("delegated", "memory", marks=pytest.mark.trial),
+    ],
 )
 def test_a_kill_loses_and_doubles_nothing(scenario: str, backend: str) -> None:
     assert killed(scenario, backend, SOME[scenario]) >= 2

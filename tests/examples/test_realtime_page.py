@@ -109,6 +109,7 @@ def test_a_refund_is_approved_by_keyboard_alone_also_after_a_reload(browser: Bro
         expect(asks(page)).to_be_hidden()
 
 
+@pytest.mark.trial
 def test_the_microphone_is_heard_and_drawn_and_what_the_agent_says_as_well(browser: Browser, tmp_path: Path) -> None:
     with opened(browser, tmp_path, permissions=["microphone"]) as (page, served):
         button = page.get_by_role("button", name="Microphone on")
@@ -228,6 +229,7 @@ def test_axe_finds_nothing(browser: Browser, tmp_path: Path, scheme: Any, size: 
         picture(page, f"realtime-{scheme}-{size[0]}")
 
 
+@pytest.mark.trial
 def test_the_model_is_told_how_much_of_its_voice_was_played(browser: Browser, tmp_path: Path) -> None:
     words = " ".join(["word"] * 40)  # about seven seconds, which come at once
     played: list[float] = []

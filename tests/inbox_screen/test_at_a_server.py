@@ -91,6 +91,7 @@ async def test_a_request_is_shown_whole_and_approved() -> None:
         await at.says("your vote")
 
 
+@pytest.mark.trial
 async def test_what_comes_is_announced_and_can_be_rejected() -> None:
     async with remote("notices") as at:
         await at.does(opened(at.app, "ci"))
@@ -171,6 +172,7 @@ async def test_a_word_is_bound_to_what_was_shown() -> None:
         assert (await state(at, at.screen.list.at))[0] == "open"
 
 
+@pytest.mark.trial
 async def test_a_lost_server_is_said_and_nothing_is_decided_until_it_is_back() -> None:
     async with remote("notices") as at:
         name = at.screen.list.at
@@ -206,6 +208,7 @@ async def test_a_word_whose_answer_was_lost_is_the_same_word_when_it_is_pressed_
         await at.until(lambda: not list(sent._names))
 
 
+@pytest.mark.trial
 async def test_whoever_is_let_in_no_more_is_told_so_and_shown_nothing() -> None:
     async with remote("notices") as at:
         for each in await at.does(at.app.people.tokens("ada")):
@@ -217,6 +220,7 @@ async def test_whoever_is_let_in_no_more_is_told_so_and_shown_nothing() -> None:
         assert "send_notice" not in at.text()
 
 
+@pytest.mark.trial
 async def test_what_others_wrote_is_escaped_on_this_side_too() -> None:
     async with remote("stranger") as at:
         await at.says("send_notice")

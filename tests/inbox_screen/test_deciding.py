@@ -22,6 +22,7 @@ from tests.server.office import Clock, office, opened, peopled
 pytestmark = pytest.mark.usefixtures("undrawn")
 
 
+@pytest.mark.trial
 async def test_a_call_is_shown_whole_with_who_decides_and_the_models_words_last() -> None:
     async with desk("ops") as at:
         text = at.text()
@@ -138,6 +139,7 @@ async def test_what_came_of_a_request_is_not_said_of_the_next_one(monkeypatch: p
         await at.says("Recorded: send_notice, request")
 
 
+@pytest.mark.trial
 async def test_r_rejects_with_a_reason_that_the_terms_want() -> None:
     async with desk("ops") as at:
         await at.press("r")
@@ -164,6 +166,7 @@ async def test_e_changes_the_call_which_is_shown_before_it_runs() -> None:
         await at.says("Recorded: approved with other arguments", "sent to #dev")
 
 
+@pytest.mark.trial
 async def test_w_answers_a_question_by_the_number_of_a_choice() -> None:
     async with desk("asker") as at:
         await at.says("◆ question", "choice: 2  Hamburg")
@@ -173,6 +176,7 @@ async def test_w_answers_a_question_by_the_number_of_a_choice() -> None:
         await at.says("Recorded: answered", "Hamburg")
 
 
+@pytest.mark.trial
 async def test_g_approves_calls_like_it() -> None:
     async with desk("notices") as at:
         await at.seen()
@@ -199,6 +203,7 @@ async def test_without_the_app_the_grant_that_is_proposed_is_the_narrowest_of_th
             assert all(json.dumps(value) in where for value in row.params.values()), where
 
 
+@pytest.mark.trial
 async def test_b_asks_the_agent_back_and_nothing_runs() -> None:
     async with desk("notices") as at:
         await at.press("b")
@@ -222,6 +227,7 @@ async def test_x_says_one_word_for_all_of_one_shape() -> None:
         assert not await at.app.inbox.list()
 
 
+@pytest.mark.trial
 async def test_c_claims_and_lets_go_and_z_puts_it_off() -> None:
     async with desk("notices") as at:
         await at.press("c")
@@ -235,6 +241,7 @@ async def test_c_claims_and_lets_go_and_z_puts_it_off() -> None:
         assert "No pending requests match." in at.text()
 
 
+@pytest.mark.trial
 async def test_a_quorum_shows_its_progress_and_takes_two() -> None:
     async with desk("support") as at:
         await at.seen()
@@ -244,6 +251,7 @@ async def test_a_quorum_shows_its_progress_and_takes_two() -> None:
         assert row.state == "open"
 
 
+@pytest.mark.trial
 async def test_who_may_not_decide_has_no_letters_and_is_told_why() -> None:
     async with desk("ops", person="ben") as at:
         await at.says("You cannot decide it")
@@ -252,6 +260,7 @@ async def test_who_may_not_decide_has_no_letters_and_is_told_why() -> None:
         assert (await at.row("delete_backups")).state == "open"
 
 
+@pytest.mark.trial
 async def test_a_signed_one_says_how_it_is_signed() -> None:
     async with desk("treasury") as at:
         await at.seen()

@@ -26,6 +26,7 @@ from tests.table import each
 pytestmark = pytest.mark.usefixtures("undrawn")
 
 
+@pytest.mark.trial
 async def test_what_is_new_is_announced_and_moves_nothing() -> None:
     async with desk("notices") as at:
         before = at.screen.list.ids
@@ -40,6 +41,7 @@ async def test_what_is_new_is_announced_and_moves_nothing() -> None:
         assert at.screen.list.place == 1
 
 
+@pytest.mark.trial
 async def test_somebody_else_decides_while_it_is_looked_at() -> None:
     async with desk("notices", "support") as at:
         await at.at("send_notice")
@@ -52,6 +54,7 @@ async def test_somebody_else_decides_while_it_is_looked_at() -> None:
         await at.until(lambda: len(at.screen.list.entries) == 1)
 
 
+@pytest.mark.trial
 @each(
     ("state", "ran", "tells"),
     [
@@ -68,6 +71,7 @@ def test_that_nothing_ran_is_said_where_nothing_will(state: str, ran: bool, tell
     assert ("Nothing ran." in _ended_by(row, 3_000, ran=ran)) is tells
 
 
+@pytest.mark.trial
 async def test_who_comes_second_is_told_who_was_first_and_that_nothing_ran() -> None:
     async with desk("notices") as at:
         await at.press("r")
@@ -89,6 +93,7 @@ async def test_two_people_make_a_quorum_on_two_screens() -> None:
         await at.says("refunded 129 for A-1042")
 
 
+@pytest.mark.trial
 async def test_time_runs_out_while_it_is_looked_at() -> None:
     async with desk("ops") as at:
         at.clock.now += 10 * 60_000
@@ -114,6 +119,7 @@ def _open_row(number: int) -> RequestRow:
     return RequestRow(f"{number:032x}", "run", f"r/{number}.0", "approval", "pay", "desk", "d" * 64, number)
 
 
+@pytest.mark.trial
 async def test_search_and_filters_narrow_the_list() -> None:
     async with desk("notices", "support", "ops") as at:
         await at.press("slash")
@@ -146,6 +152,7 @@ async def test_hostile_text_is_never_markup_and_never_acts() -> None:
         assert HOSTILE not in text
 
 
+@pytest.mark.trial
 async def test_forty_columns_are_enough() -> None:
     async with desk("notices", size=(40, 24)) as at:
         assert at.screen.list.region.height
@@ -161,6 +168,7 @@ async def test_forty_columns_are_enough() -> None:
         await at.until(lambda: at.screen.list.region.height)
 
 
+@pytest.mark.trial
 async def test_no_size_ends_it() -> None:
     async with desk("notices", "sql") as at:
         for size in ((3, 2), (12, 5), (40, 10), (200, 60)):
@@ -175,6 +183,7 @@ async def test_q_leaves() -> None:
         await at.until(lambda: not at.screen.is_running)
 
 
+@pytest.mark.trial
 async def test_the_keys_stand_in_one_row_and_a_click_on_one_presses_it() -> None:
     async with desk("notices") as at:
         row = at.text().splitlines()[-1]
@@ -183,6 +192,7 @@ async def test_the_keys_stand_in_one_row_and_a_click_on_one_presses_it() -> None
         await at.says("Keys")
 
 
+@pytest.mark.trial
 async def test_the_palette_is_there_from_the_first_drawing_on(monkeypatch: Any) -> None:
     """A theme that is set on a screen at work has all of its CSS parsed, and each widget styled, a second time."""
     anew: list[object] = []
@@ -193,6 +203,7 @@ async def test_the_palette_is_there_from_the_first_drawing_on(monkeypatch: Any) 
         assert not anew
 
 
+@pytest.mark.trial
 async def test_question_mark_says_what_the_keys_do() -> None:
     async with desk("notices") as at:
         await at.press("question_mark")
@@ -237,6 +248,7 @@ async def test_a_store_that_is_away_while_the_list_is_renewed_ends_nothing(monke
         assert at.screen.is_running
 
 
+@pytest.mark.trial
 async def test_whoever_is_let_in_no_more_is_shown_nothing(monkeypatch: Any) -> None:
     async with desk("notices") as at:
 
@@ -251,6 +263,7 @@ async def test_whoever_is_let_in_no_more_is_shown_nothing(monkeypatch: Any) -> N
         assert at.screen.is_running
 
 
+@pytest.mark.trial
 async def test_leaving_while_it_looks_is_no_error(monkeypatch: Any) -> None:
     asked, answered = asyncio.Event(), asyncio.Event()
     lists = InboxSeat.lists

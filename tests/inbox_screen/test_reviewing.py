@@ -31,6 +31,7 @@ def app_of(tool: object, call: object, policy: Policy | None = None) -> tuple[Ap
     return App([agent], MemoryJournal(clock), policy=policy), clock
 
 
+@pytest.mark.trial
 async def test_a_call_is_said_to_have_been_wrong_with_a_reason() -> None:
     app, clock = app_of(pay, function_call("pay", {"to": "ann"}), Policy(allow(tool="pay", review=1.0)))
     async with app:

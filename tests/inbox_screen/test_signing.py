@@ -90,6 +90,7 @@ async def test_a_call_is_signed_with_the_key_that_the_person_enrolled(place: str
         assert enrolled.encode() in b"".join(log)
 
 
+@pytest.mark.trial
 @pytest.mark.parametrize("place", PLACES)
 @pytest.mark.parametrize("letter", ["r", "b"])
 async def test_a_rejection_and_a_question_back_are_signed_with_their_words(place: str, letter: str, key: Path) -> None:
@@ -106,6 +107,7 @@ async def test_a_rejection_and_a_question_back_are_signed_with_their_words(place
         assert b"which invoice?" in b"".join(await done(at, at.app.journal.read(row.run)))
 
 
+@pytest.mark.trial
 @pytest.mark.parametrize("place", PLACES)
 async def test_nothing_is_signed_where_the_person_leaves(place: str, key: Path) -> None:
     async with sitting(place) as at:
@@ -116,6 +118,7 @@ async def test_nothing_is_signed_where_the_person_leaves(place: str, key: Path) 
         assert (await state(at)).state == "open"
 
 
+@pytest.mark.trial
 @pytest.mark.parametrize("place", PLACES)
 async def test_somebody_without_a_key_is_told_the_remedy(place: str, key: Path) -> None:
     async with sitting(place) as at:
@@ -159,6 +162,7 @@ async def test_a_key_of_somebody_else_signs_nothing_for_this_person(
         assert (await state(at)).state == "open"
 
 
+@pytest.mark.trial
 @pytest.mark.parametrize("place", PLACES)
 async def test_what_was_decided_while_the_person_read_is_not_signed_over(place: str, key: Path) -> None:
     async with sitting(place) as at:

@@ -194,7 +194,7 @@ def test_many_of_one_run_cost_what_many_cost(what: str) -> None:
 
     work = held if what == "calls of one reply" else turns
     calls(lambda: asyncio.run(work(20)))  # what is done once for a process is done
-    few, many = (calls(lambda count=count: asyncio.run(work(count))) for count in (50, 400))
+    few, many = (calls(lambda count=count: asyncio.run(work(count))) for count in (25, 200))
     assert many < 12 * few, (few, many)
 
 

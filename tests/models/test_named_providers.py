@@ -253,6 +253,7 @@ async def test_the_clouds_make_the_official_clients(monkeypatch: pytest.MonkeyPa
             await play(Agent("a", model=on_bedrock), "hi")
 
 
+@pytest.mark.trial
 async def test_the_two_lines_of_the_manual_talk_with_a_server_on_this_machine() -> None:
     """In a process of its own, as a new user runs them: a local model has no key, and nothing else is set."""
     [lines] = re.findall(r"without a key:\n\n```python no-run\n(.*?)```", MANUAL.read_text(encoding="utf-8"), re.DOTALL)

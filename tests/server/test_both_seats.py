@@ -170,6 +170,7 @@ CHANGES = [
 ]  # fmt: skip
 
 
+@pytest.mark.trial
 @each("words", READS, ids=" ".join)
 def test_what_is_read_is_the_same_at_a_journal_and_at_its_server(words: list[str], desk: Desk) -> None:
     at_journal, at_server = desk.said(words, "journal"), desk.said(words, "server")

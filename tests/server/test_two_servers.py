@@ -30,6 +30,7 @@ def said_by(asked: RequestRow, lost: list[Conflict], word: Callable[[RequestRow]
         lost.append(error)
 
 
+@pytest.mark.trial
 @pytest.mark.timeout(400)
 def test_two_servers_race_and_one_decision_is_made_of_each_request(shared: str) -> None:
     with Port(shared) as one, Port(shared) as two:

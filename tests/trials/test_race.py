@@ -52,7 +52,7 @@ def races(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Any]:
     for store, cases in HELD_ON.items():
         out = tmp_path_factory.mktemp("race") / "out.json"
         words = ["--stores", store, "--kinds", ",".join(CASES[case] for case in cases)]
-        command = ["-m", "trials.race", "--n", "5", "--seed", "7", "--json", str(out), *words]
+        command = ["-m", "trials.race", "--n", "3", "--seed", "7", "--json", str(out), *words]
         done = forked.run(command, capture_output=True, text=True, timeout=170, **options)
         assert done.returncode == 0 or out.exists(), done.stdout + done.stderr
         rows |= json.loads(out.read_text())["rows"]

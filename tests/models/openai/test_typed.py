@@ -65,6 +65,7 @@ def test_without_the_sdk_it_is_said_what_to_install(monkeypatch: pytest.MonkeyPa
         ModelResponse([{"type": "reasoning"}]).output[0].typed()
 
 
+@pytest.mark.trial
 def test_no_sdk_is_imported_before() -> None:
     program = """
 import sys

@@ -95,6 +95,7 @@ def desk(own_key: None, browser: Browser) -> Generator[Office]:
             device.context.close()
 
 
+@pytest.mark.trial
 def test_a_passkey_is_enrolled_and_logs_its_person_in_until_it_is_revoked(desk: Office) -> None:
     device = desk.device("ben")
     device.enrols("my phone")
@@ -212,6 +213,7 @@ def test_a_login_by_passkey_is_good_once_and_for_nothing_else(desk: Office) -> N
     assert desk.sessions("ben").count("passkey") == 1
 
 
+@pytest.mark.trial
 def test_an_address_has_no_passkeys_and_the_page_says_so(desk: Office) -> None:
     device = desk.device()
     device.has([{**cookie(desk.served, desk.tokens["ben"]), "url": f"http://127.0.0.1:{desk.served.port}"}])
@@ -220,6 +222,7 @@ def test_an_address_has_no_passkeys_and_the_page_says_so(desk: Office) -> None:
     assert device.asks("/login/passkey/options", {})[0] == 422
 
 
+@pytest.mark.trial
 def test_a_link_is_taken_out_of_the_address_and_used_when_the_button_is_pressed(desk: Office) -> None:
     secret = desk.served.does(desk.served.app.people.make_link("ben", by="ada"))
     device = desk.device()
@@ -265,6 +268,7 @@ def test_all_works_without_script_but_passkeys(desk: Office, browser: Browser) -
 PAGES = {"": ("/login", "/enter"), "ada": ("/account", "/account/links")}
 
 
+@pytest.mark.trial
 @pytest.mark.parametrize(
     ("pages", "widths"),
     [({"ada": ("/account",)}, (360,)), pytest.param(PAGES, (360, 1280), marks=pytest.mark.trial)],

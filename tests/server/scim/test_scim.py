@@ -58,6 +58,7 @@ async def client(own_key: None) -> Client:
     return Client(door, await door.people.issue_token("okta", ["scim"], by="ada"))
 
 
+@pytest.mark.trial
 def test_a_client_that_tries_every_promise_of_scim_finds_them_kept(own_key: None) -> None:
     app = App([], MemoryJournal(), worker=False)
     with Served(app) as served:

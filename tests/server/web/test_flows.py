@@ -203,6 +203,7 @@ def test_who_is_second_is_told_while_they_look(at: Desk) -> None:
     expect(ben.locator("#outcome")).to_contain_text("approved ada")
 
 
+@pytest.mark.trial
 def test_what_is_new_is_said_and_moves_nothing(at: Desk) -> None:
     at.asks("notices")
     page = at.window()
@@ -221,6 +222,7 @@ def rows_of(page: Any) -> list[list[str]]:
     return [[line for line in row.splitlines() if not line.endswith(" left")] for row in rows]
 
 
+@pytest.mark.trial
 def test_time_runs_out_while_somebody_looks(at: Desk) -> None:
     at.asks("ops")
     page = at.window(path=f"/requests/{at.asked['ops']}")
@@ -231,6 +233,7 @@ def test_time_runs_out_while_somebody_looks(at: Desk) -> None:
     assert at.state("ops") != "approve"
 
 
+@pytest.mark.trial
 def test_a_page_that_was_away_is_told_what_is_so_now(at: Desk) -> None:
     at.asks("notices")
     page = at.window()

@@ -175,6 +175,7 @@ _SERVICE = """() => {
 }"""
 
 
+@pytest.mark.trial
 def test_a_browser_subscribes_by_one_button_of_the_account_page(browser: Browser) -> None:
     """The maker's push service is played by the page; permission, worker, key and the kept address are real."""
     key = base64.urlsafe_b64encode(bytes(31) + b"\x07").rstrip(b"=").decode()

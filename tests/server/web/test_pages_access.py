@@ -52,13 +52,8 @@ def busy(browser: Browser) -> Iterator[Busy]:
         yield Busy(served, tokens["ada"], served.does(lived_in(app)), browser)
 
 
-# `/_components` has every part of which the pages are made.
-SOME = ("/_components",)
-
-
-@pytest.mark.parametrize(
-    "path", [pytest.param(each, marks=() if each in SOME else pytest.mark.trial) for each in (*PATHS, *MORE)]
-)
+@pytest.mark.trial
+@pytest.mark.parametrize("path", [*PATHS, *MORE])
 def test_axe_finds_nothing_and_nothing_scrolls_sideways(busy: Busy, path: str) -> None:
     where = busy.served.url + path.replace("RUN", f"/runs/{busy.runs['lead']}")
     for size, scheme in (((1280, 860), "light"), ((360, 740), "dark")):

@@ -78,6 +78,7 @@ def ended(served: Served, request: str) -> Any:
     return served.does(until(row_of_it))
 
 
+@pytest.mark.trial
 def test_the_button_opens_once_it_was_looked_at(own_key: None, browser: Browser) -> None:
     with staffed(browser, "eraser") as (served, device, asked):
         page = device.sees(f"/requests/{asked['eraser']}")

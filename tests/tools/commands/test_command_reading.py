@@ -167,7 +167,7 @@ def test_what_is_too_long_is_not_read() -> None:
 
 
 @given(st.text(max_size=200))
-@settings(max_examples=some(300), deadline=None)
+@settings(max_examples=some(100), deadline=None)
 def test_any_text_is_read_or_said_to_be_unclear(command: str) -> None:
     reading = read_command(command)
     assert isinstance(reading.unclear, str)

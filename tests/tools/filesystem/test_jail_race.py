@@ -18,6 +18,7 @@ from keyturn import ApplyPatchTool, ToolContext, WorkspaceEditor, filesystem_too
 from keyturn.tools.base import ToolProblem
 from keyturn.tools.filesystem.search import SearchQuery
 from keyturn.tools.filesystem.workspace import Workspace
+from tests.effort import AT_LENGTH
 
 SECRET = "the-secret-outside"
 # What a model may call in a place that is now a directory and now a link.
@@ -77,6 +78,9 @@ def state(outside: Path) -> dict[str, tuple[int, bytes]]:
     return {**known, ".": (outside.stat().st_mtime_ns, b"")}
 
 
+TURNS = 250 if AT_LENGTH else 50
+
+
 def tried(action: Callable[[], Any]) -> str:
     try:
         return str(action())
@@ -94,7 +98,9 @@ async def test_a_tool_stays_inside(root: Path, tmp_path: Path, name: str) -> Non
     said: set[str] = set()
     with swapping(place, outside):
         for turn in range(3000):
-            if turn > 250 and len(said) > 1:  # it has met both; on a busy machine that may take longer
+            if (
+                turn > (250 if AT_LENGTH else 50) and len(said) > 1
+            ):  # it has met both; on a busy machine that may take longer
                 break
             try:
                 said.add(str(await tool.invoke(context, prepared)))
@@ -113,12 +119,12 @@ def test_a_search_stays_inside(root: Path, tmp_path: Path) -> None:
     before, said = state(outside), set[str]()
     (root / ".gitignore").write_text("nothing\n")
     with swapping(root / "a" / "swap", outside):
-        for turn in range(250):
+        for turn in range(TURNS):
             for path in (".", "a/swap", "a/swap/f.txt"):
                 said.add(tried(lambda path=path: files.search(path, SearchQuery("e"))))  # type: ignore[misc]  # called at once
                 if path != "a/swap/f.txt":
                     said.add(tried(lambda path=path: files.search(path, SearchQuery(None, glob="**"))))  # type: ignore[misc]  # at once
-            if turn % 50 == 0:
+            if turn % 25 == 0:
                 said.add(tried(lambda: files.search("a/swap", SearchQuery("[es]"))))
     assert [text for text in said if SECRET in text] == []
     assert state(outside) == before

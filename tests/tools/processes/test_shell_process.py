@@ -160,6 +160,7 @@ async def test_a_bounded_fork_bomb_is_ended(run: Any, marker: str) -> None:
     assert alive(marker) == []
 
 
+@pytest.mark.trial
 @needs_linux
 async def test_processes_that_start_others_for_ever_are_ended(run: Any, marker: str) -> None:
     """A chain in which each link starts the next one in a session of its own, and is gone."""
@@ -294,6 +295,7 @@ async def test_a_request_may_ask_for_less_time_and_never_for_more(run: Any) -> N
     assert ran.status == "timeout"
 
 
+@pytest.mark.trial
 async def test_many_commands_at_once(run: Any) -> None:
     done = await asyncio.gather(*(run(f"echo {number}") for number in range(20)))
     assert [each[0].stdout for each in done] == [f"{number}\n" for number in range(20)]
