@@ -10,7 +10,7 @@ from benchmarks.script import Script
 from benchmarks.subjects.keyturn import Driver
 
 MOST_BYTES = 8 * 1_024
-MANY = 40
+MANY = 16
 
 
 async def test_a_run_that_waits_takes_at_most_eight_kibibytes() -> None:

@@ -42,7 +42,7 @@ CASES = {
 
 #: Each kind is held in memory, some on SQLite, where alone processes meet; `make race` holds each on each store.
 IN_MEMORY = [case for case in CASES if "memory" in KINDS[CASES[case]].stores]
-HELD_ON = {"memory": IN_MEMORY, "sqlite": [case for case in CASES if case not in IN_MEMORY] + IN_MEMORY[::4]}
+HELD_ON = {"memory": IN_MEMORY, "sqlite": [case for case in CASES if case not in IN_MEMORY] + IN_MEMORY[::8]}
 
 
 @pytest.fixture(scope="module")

@@ -73,10 +73,10 @@ async def test_a_pipe_ends_as_it_does_in_a_terminal(run: Any) -> None:
 @pytest.mark.parametrize(
     "command",
     [
-        "sleep MARK",
+        pytest.param("sleep MARK", marks=pytest.mark.trial),
         "trap '' TERM INT HUP; sleep MARK; sleep MARK",
-        "sleep MARK & sleep MARK & wait",
-        pytest.param("setsid sleep MARK & sleep MARK", marks=needs_linux),
+        pytest.param("sleep MARK & sleep MARK & wait", marks=pytest.mark.trial),
+        pytest.param("setsid sleep MARK & sleep MARK", marks=[needs_linux, pytest.mark.trial]),
         pytest.param("setsid sh -c '(trap \"\" TERM; sleep MARK) & sleep MARK' & sleep MARK", marks=needs_linux),
         pytest.param("(setsid sh -c 'setsid sleep MARK &' &); sleep MARK", marks=needs_linux),
         pytest.param("nohup setsid sleep MARK >/dev/null 2>&1 & disown; exec sleep MARK", marks=needs_linux),
