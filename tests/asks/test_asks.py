@@ -24,9 +24,10 @@ from keyturn import (
     RunMissing,
     UserError,
 )
+from keyturn.asks.service import AskService
 from keyturn.client.client import AsyncClient
 from keyturn.client.sending import ServerError
-from keyturn.core.errors import BadJson, KeyturnError
+from keyturn.core.errors import BadJson, KeyturnError, LogDamaged
 from keyturn.directory.login import Login
 from keyturn.engine.run.log_cache import log_in
 from keyturn.inbox.rule_lint import known_of
@@ -35,6 +36,7 @@ from keyturn.policies.grants import Grant
 from keyturn.policies.lint import lint
 from keyturn.policies.rules import Policy, allow, ask, deny
 from keyturn.presenting.list_row import row_of
+from keyturn.presenting.source import RequestSource, source_of
 from keyturn.server.places import StreamPlaces, TooManyStreams
 from keyturn.testing import ScriptedModel, check
 from tests.server.programs import peopled
@@ -504,6 +506,30 @@ async def test_a_list_says_from_where_a_request_comes_as_its_caller_states_it() 
         assert shown.startswith(f"{row.agent} (Claude Code · host build-7 · folder /srv/")
         assert len(shown) < 90
         assert row_of(await pending(app, await app.asks.ask(refund("o2"))), 0).path == row.agent
+
+
+async def test_a_framework_is_not_read_as_another_part_of_a_source() -> None:
+    read = {name: name for name in ("host x", "framework", "framework host x", "host", "Codex")}
+    async with office() as app:
+        for key, framework in (read | {"folder /a · host y": "folder /a - host y", "·": "", "x ·": "x"}).items():
+            asked = await app.asks.ask(refund(key, context={"framework": key, "host": "build-7"}))
+            source = source_of((await pending(app, asked)).request)
+            assert source == RequestSource(framework, "build-7"), key
+
+
+async def test_requests_behind_one_whose_log_is_damaged_are_withdrawn(monkeypatch: Any) -> None:
+    async with office() as app:
+        rows = [await pending(app, await app.asks.ask(refund(str(n)), account="bot")) for n in range(3)]
+        within = AskService.withdraw
+
+        async def withdraw(self: AskService, id: str, **more: Any) -> AskState:
+            if id == rows[1].run:
+                raise LogDamaged(id, 1, "its seal does not fit")
+            return await within(self, id, **more)
+
+        monkeypatch.setattr(AskService, "withdraw", withdraw)
+        await app.asks.withdraw_all("bot", why="deleted")
+        assert [row.run for row in await app.inbox.list()] == [rows[1].run]
 
 
 async def test_decisions_that_run_nothing_are_delivered_once_and_nothing_else_is_let_run_so() -> None:

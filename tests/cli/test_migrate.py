@@ -204,6 +204,17 @@ def test_a_check_for_a_type_of_openai_is_named(tmp_path: Path, capsys: pytest.Ca
     assert "app.py:4" not in told
 
 
+def test_a_program_of_blank_lines_is_read_once(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """Each blank line was the beginning of a search through all behind it: half an hour for 200 KB."""
+    (tmp_path / "__init__.py").write_text("\n" * 200_000)
+    (tmp_path / "agents.py").write_text("")
+    (tmp_path / "main.py").write_text("# agents\n" + "\n" * 200_000)
+    assert main(["migrate", str(tmp_path), "--check"]) == 0
+    (tmp_path / "main.py").write_text("if x:\n\timport  agents\n")
+    assert main(["migrate", str(tmp_path), "--check"]) == 0
+    assert "`agents` is this program's own module" in capsys.readouterr().out
+
+
 def test_links_are_not_followed(project: Path, tmp_path_factory: pytest.TempPathFactory) -> None:
     outside = tmp_path_factory.mktemp("outside")
     (outside / "far.py").write_text("from agents import Agent\n")

@@ -14,7 +14,7 @@ from keyturn.deep import CompositeBackend, FilesystemBackend, SandboxBackend, St
 from keyturn.testing import BackendSuite
 from keyturn.tools.backends.state import MOST_BYTES
 from keyturn.tools.filesystem.problems import FileTooLarge, PathRefused
-from keyturn.tools.filesystem.search import SearchQuery
+from keyturn.tools.filesystem.search import Found, SearchQuery
 
 
 class TestStateBackend(BackendSuite):
@@ -196,3 +196,21 @@ def test_a_pattern_means_the_same_below_a_prefix(glob: str, found: list[str]) ->
     assert sorted(backend.search(".", SearchQuery(None, glob=glob)).lines) == found
     if "/" in glob:
         assert sorted(backend.search(".", SearchQuery("tea", glob=glob, mode="files_with_matches")).lines) == found
+
+
+def test_a_pattern_that_means_many_things_below_a_prefix_has_the_time_of_one_search(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    asked = list[float]()
+
+    def slow(_self: object, _path: str, query: SearchQuery) -> Found:
+        asked.append(query.seconds)
+        clock[0] += 4.0
+        return Found()
+
+    clock = [0.0]
+    monkeypatch.setattr("keyturn.tools.backends.composite.time.monotonic", lambda: clock[0])
+    monkeypatch.setattr(StateBackend, "search", slow)
+    backend = CompositeBackend(StateBackend(), {"/a/a/a": StateBackend()})
+    found = backend.search(".", SearchQuery(None, glob="**/a/" * 100 + "x", seconds=10.0))
+    assert (asked, found.stopped) == ([10.0, 6.0, 2.0], "the time was up")

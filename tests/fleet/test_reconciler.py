@@ -140,6 +140,34 @@ async def test_an_engine_that_fails_fails_no_start(caplog: pytest.LogCaptureFixt
     assert caplog.text.count("does not answer") == 1
 
 
+async def test_an_engine_that_does_not_answer_holds_up_no_shutdown_for_each_run_that_was_erased(
+    tmp_path: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Two seconds for each, one after another: a retention of a thousand runs kept the process for half an hour."""
+    forgotten = list[str]()
+
+    class Hanging(DeafEngine):
+        async def forget(self, tenant: str, run: str) -> None:
+            forgotten.append(run)
+            await asyncio.Event().wait()
+
+    monkeypatch.setattr("keyturn.engine.engine_line._LAST", 0.01)
+    journal = open_journal(f"sqlite:///{tmp_path}/runs.db")
+    app = App([Agent("desk", model=ScriptedModel(lambda _items: "done"))], journal, engine=None)
+    async with app:
+        runs = [(await app.start("desk", "go")).id for _ in range(3)]
+        for run in runs:
+            await until_status(app, run, "finished")
+    line = EngineLine(journal, Hanging(journal))
+    line.begin()
+    await line.opened()
+    for run in runs:
+        await journal.erase(run)
+    await asyncio.wait_for(line.end(), 60)
+    assert len(forgotten) in (1, 2)  # one as it was erased, and one at the end
+    await journal.close()
+
+
 async def test_an_engine_is_given_no_error_of_a_run_that_cannot_be_moved(
     monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:

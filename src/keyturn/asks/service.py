@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import logging
 import math
 import time
 from collections.abc import Awaitable, Callable
@@ -20,7 +21,7 @@ from ..core.codec import Log
 from ..core.digest import canonical
 from ..core.durations import milliseconds
 from ..core.encodable import moment
-from ..core.errors import Conflict, RunMissing, UserError
+from ..core.errors import Conflict, LogDamaged, RunMissing, UserError
 from ..core.gate.claiming import HoldCall
 from ..core.gate.opening import Outdated, still
 from ..core.people import Decider, plain_text
@@ -38,6 +39,8 @@ from .agent import ExternalAgent, ExternalTool
 from .ask import DELIVERABLE, Ask, AskedBy, AskState, Outcome
 from .history import AskHistory, history_of
 from .standing import CALL, NOTHING, asked_by, state_of
+
+logger = logging.getLogger("keyturn.app")
 
 #: How long a claim lasts that says nothing else, and at most.
 LASTS = "10m"
@@ -282,8 +285,12 @@ class AskService:
             page = await self._journal.requests(query)
             asked = [row for row in page if row.state != "damaged" and row.request.tool_kind == ExternalTool.kind]
             for run in [row.run for row in asked]:
-                with contextlib.suppress(Conflict, RunMissing):  # it was decided, or is of another account or agent
+                try:
                     await self.withdraw(run, account=account, why=why, pending=True)
+                except (Conflict, RunMissing):  # it was decided, or is of another account or agent
+                    continue
+                except LogDamaged as error:  # nothing can be written to it, nor run: those behind it are withdrawn
+                    logger.error("%s", error)
             query = replace(query, after=page[-1].place) if len(page) == _PAGE else None
 
     @staticmethod

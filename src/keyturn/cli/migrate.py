@@ -24,7 +24,7 @@ _NAME = "keyturn migrate"
 _NO_PACKAGE = "this command needs the package 'libcst': pip install 'keyturn[migrate]'"
 _MANIFESTS = ("pyproject.toml", "setup.cfg", "setup.py", "Pipfile", "requirements*.txt", "requirements*.in")
 _PACKAGE = re.compile(r"\b(openai[-_]agents|pydantic[-_]ai(?:[-_]slim)?|pydantic[-_]deep)\b")
-_IMPORTS = re.compile(rb"^\s*(?:from|import)\s+agents\b", re.MULTILINE)
+_IMPORTS = re.compile(rb"^[ \t\f]*(?:from|import)[ \t\f]+agents\b", re.MULTILINE)
 
 
 class ChangedSource(NamedTuple):

@@ -9,6 +9,7 @@ from __future__ import annotations
 import asyncio
 import logging
 from collections.abc import Awaitable, Sequence
+from contextlib import suppress
 from typing import Any
 
 from ..core.errors import UserError
@@ -63,7 +64,7 @@ class EngineLine:
         if follower is not None:
             follower.close()
             if self.engine is not None and self._open.is_set():
-                await self._hand_over(self.engine, follower.rest(), _LAST)
+                await self._hand_over_last(self.engine, follower.rest())
         if keeping is not None:
             keeping.cancel()
             await asyncio.wait({keeping})
@@ -150,10 +151,15 @@ class EngineLine:
 
     async def _hand_over(self, engine: Engine, made: Sequence[MadeDue], seconds: float) -> None:
         runs = [each for each in made if not each.run.startswith(RESERVED)]
-        for each in runs:
-            if each.cause == ERASED:
-                await self._tried(engine.forget(each.tenant, each.run), seconds)
         await self.wake([Wake(*each) for each in runs if each.cause != ERASED], seconds)
+        for each in runs:
+            if each.cause == ERASED and not await self._tried(engine.forget(each.tenant, each.run), seconds):
+                break  # it does not answer now, and tidies later
+
+    async def _hand_over_last(self, engine: Engine, made: Sequence[MadeDue]) -> None:
+        with suppress(TimeoutError):  # however many runs were erased
+            async with asyncio.timeout(2 * _LAST):
+                await self._hand_over(engine, made, _LAST)
 
     async def _tried(self, asking: Awaitable[Any], seconds: float) -> bool:
         try:

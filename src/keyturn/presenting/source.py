@@ -26,6 +26,8 @@ class RequestSource(NamedTuple):
 
     >>> RequestSource("Claude Code", "build-7", "/srv/app").text
     'Claude Code · host build-7 · folder /srv/app'
+    >>> RequestSource("host build-7").text
+    'framework host build-7'
     """
 
     framework: str = ""
@@ -36,8 +38,10 @@ class RequestSource(NamedTuple):
     @property
     def text(self) -> str:
         """Return it in one line."""
-        rest = [f"{name} {value}" for name, value in zip(PARTS[1:], self[1:], strict=True) if value]
-        return _BETWEEN.join([*filter(None, [self.framework]), *rest])[:LONGEST]
+        named = [f"{name} {value}" for name, value in zip(PARTS, self, strict=True) if value]
+        if self.framework and _named(self.framework) is None:  # no other part begins so
+            named[0] = self.framework
+        return _BETWEEN.join(named)[:LONGEST]
 
     def has(self, other: RequestSource) -> bool:
         """Return whether this is a source as a filter names it; upper and lower case are alike.
@@ -56,7 +60,18 @@ def stated_in(context: Mapping[str, Any]) -> RequestSource:
     RequestSource(framework='Codex CLI', host='a - folder /etc', folder='', session='')
     """
     stated = [context.get(name) for name in PARTS]
-    return RequestSource(*(each.replace(_BETWEEN, " - ") if isinstance(each, str) else "" for each in stated))
+    return RequestSource(*(_apart(each) if isinstance(each, str) else "" for each in stated))
+
+
+def _apart(part: str) -> str:
+    """Return a part that cannot be read as two, nor as one with the mark behind or before it."""
+    return part.replace(_BETWEEN, " - ").strip(_BETWEEN)
+
+
+def _named(part: str) -> tuple[str, str] | None:
+    """Return the name and the value of a part that says its name."""
+    name, _, value = part.partition(" ")
+    return (name, value) if name in PARTS and value else None
 
 
 def source_of(request: Request) -> RequestSource:
@@ -66,7 +81,6 @@ def source_of(request: Request) -> RequestSource:
         return RequestSource()
     found: dict[str, str] = {}
     for part in last.text.split(_BETWEEN):
-        name, _, value = part.partition(" ")
-        key = name if name in PARTS[1:] and value else "framework"
-        found.setdefault(key, value if key == name else part)
+        key, value = _named(part) or ("framework", part)
+        found.setdefault(key, value)
     return RequestSource(**found)

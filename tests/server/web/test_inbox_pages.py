@@ -365,6 +365,20 @@ def test_a_diff_has_both_sides_and_marks_the_words_that_changed() -> None:
     assert [str(text) for marked, text in first.after.pieces if marked] == ["2"]
 
 
+def test_a_diff_that_is_made_to_be_slow_marks_the_words_of_its_first_lines_alone() -> None:
+    """A second for each of its lines: a model that wrote two thousand had every page of the server wait for hours."""
+    from keyturn.core.preview import Diff, Preview
+
+    rows = [("-" * (200 + n % 9), "-+" * 100) for n in range(200)]
+    old, new = ("\n".join(side) for side in zip(*rows, strict=True))
+    [block] = blocks_of(Preview((Diff(f"a = 1\nb\n{old}", f"a = 2\nb\n{new}"),)), None)
+    marked = [pair.before is not None and len(pair.before.pieces) > 1 for pair in block.pairs]
+    assert (marked[0], sum(marked)) == (True, 5)
+    assert {str(text) for pair in block.pairs[2:] for _, text in (pair.after.pieces if pair.after else ())} >= {
+        "-+" * 100
+    }
+
+
 async def test_a_list_is_grouped_and_filtered_by_where_its_requests_come_from() -> None:
     """On the pages, in the API and in the terminal by the same rule; what was stated is shown as text."""
     app = App([*office(), ExternalAgent()], MemoryJournal())

@@ -2,11 +2,19 @@
 
 from __future__ import annotations
 
+import threading
 import time
+import urllib.request
+from typing import Any
+
+import pytest
 
 from keyturn.core import events as ev
 from keyturn.core.codec import Log
+from keyturn.server.visitor import COOKIE
+from keyturn.server.web import runs
 from keyturn.server.web.timeline import LANES, PAGE, timeline
+from tests.server.office import staffed
 
 
 def long_log(lines: int) -> Log:
@@ -44,3 +52,26 @@ def test_each_agent_at_work_has_a_lane_of_its_own_and_gives_it_back() -> None:
 def test_an_empty_log_has_no_lines() -> None:
     made = timeline(Log([]))
     assert (made.lines, made.total, made.before, made.after) == ([], 0, 0, 0)
+
+
+def test_the_page_of_a_run_is_drawn_outside_of_the_event_loop(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A run of twenty calls of a megabyte stopped the server for a minute, at each look."""
+    threads = list[int]()
+
+    def noting(log: Log, first: int | None) -> Any:
+        threads.append(threading.get_ident())
+        return timeline(log, first)
+
+    monkeypatch.setattr(runs, "timeline", noting)
+    with staffed("sql") as (served, tokens, asked):
+
+        async def loops() -> tuple[int, str]:
+            row = await served.app.inbox.get(asked["sql"])
+            return threading.get_ident(), row.run
+
+        loop, run = served.does(loops())
+        request = urllib.request.Request(f"{served.url}/runs/{run}", headers={"cookie": f"{COOKIE}={tokens['ada']}"})
+        with urllib.request.urlopen(request) as answer:
+            assert b"UPDATE accounts SET balance = balance + 411" in answer.read()
+    assert threads
+    assert loop not in threads

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from keyturn.tools.filesystem.globs import BadGlob, Glob
+from keyturn.tools.filesystem.globs import BadGlob, Glob, below
 from tests.table import each
 
 
@@ -43,3 +43,6 @@ def test_no_pattern_takes_for_ever() -> None:
     assert not Glob("*a" * 100 + "b").matches("a" * 250)
     assert not Glob("**/a/" * 100 + "b").matches("a/" * 500 + "c")
     assert not Glob("a*" * 100 + "?" * 50 + "b").matches("a" * 255)
+    # Of three directories it made a list of four million patterns, and one search of each.
+    assert below("**/" * 200 + "x", ["a"] * 3) == ["**/x"]
+    assert len(below("**/a/" * 100 + "x", ["a"] * 3)) == 4

@@ -103,7 +103,9 @@ class Level(enum.IntEnum):
         (Place, ['{"city":"x"}'], []),
         (Size, ['{"width":3}'], ['{"width":"3"}']),
         (Options, ['{"depth":3}'], ['{"depth":3.0}']),
-        (Level, ["1"], ['"1"']),
+        (Level, ["1"], ['"1"', "true"]),
+        (Literal[1, "a"], ["1", '"a"'], ["true"]),
+        (list[Literal[True]], ["[true]"], ["[1]"]),
         # What JSON has no type for is written as a string, and read from one.
         (Colour, ['"red"'], []),
         (Decimal, ["3", '"3.50"'], []),

@@ -15,7 +15,7 @@ from typing import NamedTuple
 
 _NOT_OURS = {"__pycache__", "node_modules", "site-packages"}
 _PROGRAMS = (".py", ".pyi")
-_RELATIVE = re.compile(rb"^\s*from\s+\.", re.MULTILINE)
+_RELATIVE = re.compile(rb"^[ \t\f]*from[ \t\f]*\.", re.MULTILINE)
 
 
 class Source(NamedTuple):

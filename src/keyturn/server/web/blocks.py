@@ -6,9 +6,10 @@ Words of ours and data are kept apart here as everywhere (`render/layout.py`); e
 from __future__ import annotations
 
 import re
+from collections import Counter
 from collections.abc import Iterator
 from difflib import SequenceMatcher
-from typing import Any, NamedTuple, cast
+from typing import Any, NamedTuple, TypeAlias, cast
 
 from ...core.preview import Diff, Json, Preview
 from ...render import diff
@@ -19,7 +20,11 @@ from ...render.length import FIRST, phone_rows
 from .shown import VisibleHtml, ready
 
 _WORDS = 400  # characters of a line up to which changed words are marked
+_BUDGET = 20_000_000  # steps of the inner loop of difflib at worst, in all lines of a diff: less than half a second
 _TURNED = "some letters run from right to left: rows that hold them may be drawn out of order"
+
+
+_Pieces: TypeAlias = tuple[tuple[bool, VisibleHtml], ...]
 
 
 class Row(NamedTuple):
@@ -35,7 +40,7 @@ class Side(NamedTuple):
 
     number: int | None
     sign: str
-    pieces: tuple[tuple[bool, VisibleHtml], ...]
+    pieces: _Pieces
 
 
 class Pair(NamedTuple):
@@ -130,6 +135,7 @@ def _diff_block(block: Diff) -> Block:
 def _pairs(before: str, after: str) -> Iterator[Pair]:
     """Yield the lines of both sides beside each other."""
     old = new = 1
+    words = _Words()
     gone = list[str]()
     come = list[str]()
     for sign, text in [*diff.rows(before, after), diff.DiffRow(" ", "\x00")]:
@@ -139,7 +145,7 @@ def _pairs(before: str, after: str) -> Iterator[Pair]:
         if sign == "+":
             come.append(text)
             continue
-        yield from _changed(gone, come, old, new)
+        yield from _changed(words, gone, come, old, new)
         old, new = old + len(gone), new + len(come)
         gone, come = [], []
         if text == "\x00":
@@ -157,11 +163,11 @@ def _pairs(before: str, after: str) -> Iterator[Pair]:
             old, new = old + 1, new + 1
 
 
-def _changed(gone: list[str], come: list[str], old: int, new: int) -> Iterator[Pair]:
+def _changed(words: _Words, gone: list[str], come: list[str], old: int, new: int) -> Iterator[Pair]:
     for place in range(max(len(gone), len(come))):
         left = gone[place] if place < len(gone) else None
         right = come[place] if place < len(come) else None
-        marked = _words(left, right) if left is not None and right is not None else None
+        marked = words.marked(left, right) if left is not None and right is not None else None
         before = after = None
         if left is not None:
             before = Side(old + place, "removed", marked[0] if marked else ((False, ready(escape(left, keep=""))),))
@@ -170,20 +176,29 @@ def _changed(gone: list[str], come: list[str], old: int, new: int) -> Iterator[P
         yield Pair(before, after)
 
 
-def _words(
-    left: str, right: str
-) -> tuple[tuple[tuple[bool, VisibleHtml], ...], tuple[tuple[bool, VisibleHtml], ...]] | None:
-    """Return both lines in pieces, of which those changed that differ; None where that says nothing."""
-    if len(left) > _WORDS or len(right) > _WORDS:
-        return None
-    old, new = re.findall(r"\w+|\s+|[^\w\s]", left), re.findall(r"\w+|\s+|[^\w\s]", right)
-    matcher = SequenceMatcher(None, old, new, autojunk=False)
-    if matcher.ratio() < 0.4:
-        return None
-    before = list[tuple[bool, VisibleHtml]]()
-    after = list[tuple[bool, VisibleHtml]]()
-    for tag, i, j, k, m in matcher.get_opcodes():
-        for side, text in ((before, "".join(old[i:j])), (after, "".join(new[k:m]))):
-            if text:
-                side.append((tag != "equal", ready(escape(text, keep=""))))
-    return tuple(before), tuple(after)
+class _Words:
+    """Marks the words that changed in the lines of one diff, while what it takes to compare them lasts."""
+
+    def __init__(self) -> None:
+        self._budget = _BUDGET
+
+    def marked(self, left: str, right: str) -> tuple[_Pieces, _Pieces] | None:
+        """Return both lines in pieces, of which those changed that differ; None where that says nothing."""
+        if len(left) > _WORDS or len(right) > _WORDS:
+            return None
+        old, new = re.findall(r"\w+|\s+|[^\w\s]", left), re.findall(r"\w+|\s+|[^\w\s]", right)
+        counts = Counter(new)
+        cost = sum(counts[word] for word in old) * min(len(old), len(new))
+        if cost > self._budget:
+            return None
+        self._budget -= cost
+        matcher = SequenceMatcher(None, old, new, autojunk=False)
+        if matcher.ratio() < 0.4:
+            return None
+        before = list[tuple[bool, VisibleHtml]]()
+        after = list[tuple[bool, VisibleHtml]]()
+        for tag, i, j, k, m in matcher.get_opcodes():
+            for side, text in ((before, "".join(old[i:j])), (after, "".join(new[k:m]))):
+                if text:
+                    side.append((tag != "equal", ready(escape(text, keep=""))))
+        return tuple(before), tuple(after)

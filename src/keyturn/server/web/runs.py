@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import json
 from collections.abc import Sequence
 from typing import Any, NamedTuple
@@ -22,7 +23,7 @@ from ...render.escape import clip
 from ..errors import Refused
 from ..visible_pages import visible_page
 from .form import PageForm, ReaderPage, change, decides, may_control
-from .pages import PageContext, failure, page
+from .pages import PageContext, drawn, failure, page
 from .shown import VisibleHtml, ready
 from .timeline import timeline
 
@@ -140,7 +141,7 @@ async def _drawn(at: PageContext, name: str, refusal: Refused | None, request: H
         log = await log_in(at.app.journal, name)
     except KeyturnError as error:
         return page(at, "run.html", 200, row=row, log=None, damage=str(error), refusal=refusal, waits=[], facts=[])
-    told = timeline(log, _number(request.query_params.get("from", "")))
+    told = await asyncio.to_thread(timeline, log, _number(request.query_params.get("from", "")))  # arguments are long
     open = await at.app.journal.requests(Query(run=name, state="open", limit=_WAITING))
     waits = [each for each in open if at.visibility.sees(each)]
     values: dict[str, Any] = {
@@ -155,7 +156,7 @@ async def _drawn(at: PageContext, name: str, refusal: Refused | None, request: H
         "fork_at": _number(request.query_params.get("fork", "")) or told.total,
         "forking": "fork" in request.query_params,
     }
-    return page(at, "run.html", 200 if refusal is None else refusal.status, **values)
+    return await drawn(at, "run.html", 200 if refusal is None else refusal.status, **values)
 
 
 def _rows(rows: Any, now: int) -> list[ListRow]:

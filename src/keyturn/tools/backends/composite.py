@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Generator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
 from dataclasses import replace
@@ -15,6 +16,7 @@ from ..filesystem.numbered_lines import LINES
 from ..filesystem.problems import FileMissing, PathRefused
 from ..filesystem.search import Found, SearchQuery
 from ..filesystem.staging import Change, File
+from ..filesystem.walk import TIME_UP
 from ..filesystem.workspace import DirectoryEntry
 from .backend import Backend
 
@@ -142,6 +144,7 @@ class CompositeBackend(Backend, Sealed):
 
     def search(self, path: str, query: SearchQuery) -> Found:
         """Look for names or for text, in every backend below a directory."""
+        until = time.monotonic() + query.seconds
         parts = self.parts(path, directory=True)
         prefix, backend, rest = self._at(parts)
         deeper = self._below(parts)
@@ -151,10 +154,14 @@ class CompositeBackend(Backend, Sealed):
             if not deeper:
                 raise
             found = Found()
-        for each in deeper:
-            for glob in _globs_below(each[len(parts) :], query):
-                there = self.routes[each].search(".", replace(query, glob=glob))
-                _add(found, self._shown(each, _under(each, there)), query.most)
+        places = [(each, glob) for each in deeper for glob in _globs_below(each[len(parts) :], query)]
+        for place, glob in places:
+            left = until - time.monotonic()
+            if left <= 0:  # of one search, which a pattern may make many
+                found.stopped = found.stopped or TIME_UP
+                break
+            there = self.routes[place].search(".", replace(query, glob=glob, seconds=left))
+            _add(found, self._shown(place, _under(place, there)), query.most)
         return found
 
     def _below(self, parts: Parts) -> list[Parts]:

@@ -7,7 +7,7 @@ searches run in a bare process of their own.
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from fnmatch import translate
 
 MOST_VARIANTS, LONGEST = 64, 1000
@@ -52,21 +52,25 @@ def below(pattern: str, directory: Sequence[str]) -> list[str]:
     >>> below("src/*.py", ["src"]), below("*/**/a", ["src"]), below("docs/*", ["src"])
     (['*.py'], ['**/a'], [])
     """
-    rests = [each.split("/") for each in _expanded(pattern)]
+    rests = [_rest(each.split("/")) for each in _expanded(pattern)]
     for name in directory:
-        rests = [left for rest in rests for left in _after(rest, name)]
-    return list(dict.fromkeys("/".join(rest) for rest in rests if any(rest)))
+        rests = list(dict.fromkeys(left for rest in rests for left in _after(rest, name)))
+    return list(dict.fromkeys("/".join(rest) for rest in rests if rest))
 
 
-def _after(rest: list[str], name: str) -> list[list[str]]:
-    """Return what is left of a pattern behind a directory of that name."""
-    while rest and rest[0] in ("", "."):
+def _rest(names: Sequence[str]) -> tuple[str, ...]:
+    """Return the names of a pattern without those that change nothing, of which two "**" in a row are one."""
+    kept = [name for name in names if name not in ("", ".")]
+    return tuple(name for at, name in enumerate(kept) if name != "**" or at == 0 or kept[at - 1] != "**")
+
+
+def _after(rest: tuple[str, ...], name: str) -> Iterator[tuple[str, ...]]:
+    """Yield what is left of a pattern behind a directory of that name."""
+    if rest and rest[0] == "**":
+        yield rest
         rest = rest[1:]
-    if not rest:
-        return []
-    if rest[0] == "**":
-        return [rest, *_after(rest[1:], name)]
-    return [rest[1:]] if re.match(name_regex(rest[0]), name) else []
+    if rest and re.match(name_regex(rest[0]), name):
+        yield rest[1:]
 
 
 def name_regex(segment: str) -> str:

@@ -17,6 +17,7 @@ from .ignore import FILES, MOST_BYTES, Rules
 
 DIRECTORY = os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC
 _FILE = os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_NOCTTY | os.O_CLOEXEC
+TIME_UP = "the time was up"
 DEEPEST = 128  # every level holds a directory open
 NEVER = frozenset({".git", ".hg", ".svn", ".jj"})
 
@@ -43,7 +44,7 @@ class Walk:
     def late(self) -> bool:
         """Return whether the time is up; the walk ends then, and says so."""
         if not self.stopped and time.monotonic() >= self.end:
-            self.stopped = "the time was up"
+            self.stopped = TIME_UP
         return bool(self.stopped)
 
     def pass_by(self, why: str) -> None:

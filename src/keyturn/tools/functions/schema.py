@@ -18,6 +18,7 @@ from ...core.digest import canonical
 from ...core.errors import BadJson, UserError
 from ...core.exact_text import is_exact
 from ...core.immutable import immutable
+from ...core.retyped import retyped
 from ...core.strict import JsonValue, parse
 from ...support.user_code import contain, contained
 from ..base import InvalidArguments, ToolProblem
@@ -124,6 +125,8 @@ class FunctionSchema:
             self._check_options(params)
         if canonical(given) == frozen:
             return Frozen(frozen, params, bool(text) and is_exact(text))
+        if self.strict_json_schema and not self._runs_code:
+            self._check_truths(given, params)
         return self._settled(given, params, frozen)
 
     def bind(self, text: str) -> tuple[list[Any], dict[str, Any]]:
@@ -168,6 +171,12 @@ class FunctionSchema:
             raise self._refused(error) from cause(error)
         moved = ", ".join(name for name in params if canonical(params[name]) != canonical(again.get(name)))
         raise self._invalid(f"{moved}: reads back as another value each time, so that what runs could not be approved")
+
+    def _check_truths(self, given: dict[str, JsonValue], params: dict[str, JsonValue]) -> None:
+        """Refuse `true` that was read as 1: to Python they are equal, and so to its enums and literals."""
+        for place, was, became in retyped(given, params, ""):
+            if {was, became} == {"true or false", "a number"}:
+                raise self._invalid(f"{place}: Input should be {became}, not {was}")
 
     def _check_options(self, params: dict[str, JsonValue]) -> None:
         """Refuse an entry of `**kwargs` that has the name of another parameter."""
