@@ -36,3 +36,15 @@ def takes_text(schema: dict[str, Any]) -> bool:
     """
     declared = [schema, *map(as_object, as_list(schema.get("anyOf")))]
     return any("string" in (each.get("type"), *as_list(each.get("type"))) for each in declared)
+
+
+def takes_texts(schema: dict[str, Any]) -> bool:
+    """Return whether a schema declares that a list of texts is valid.
+
+    >>> takes_texts({"type": "array", "items": {"type": "string"}}), takes_texts({"type": "array"})
+    (True, False)
+    >>> takes_texts({"anyOf": [{"type": "array", "items": {"type": "string"}}, {"type": "null"}]})
+    True
+    """
+    declared = [schema, *map(as_object, as_list(schema.get("anyOf")))]
+    return any(as_object(each.get("items")).get("type") == "string" for each in declared)

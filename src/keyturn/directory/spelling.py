@@ -21,7 +21,7 @@ def named(text: Any, what: str) -> str:
     if not 0 < len(text) <= _LONGEST:
         raise UserError(f"{what} is named by 1 to {_LONGEST} characters")
     if unicodedata.normalize("NFC", text) != text or any(unicodedata.category(each)[0] in "CZ" for each in text):
-        raise UserError(f"{what} is named in visible characters without spaces: {text!r} holds others")
+        raise UserError(f"the id of {what} has visible characters and no spaces, and not {text!r}")
     return text
 
 

@@ -32,6 +32,9 @@ from .signing import SignDialog, sign_off_screen
 _AGAIN = 5.0  # seconds within which a second key means it
 
 
+_WITHDRAWN: LiteralString = "Your vote was withdrawn"
+
+
 class InboxDecidingApp(LettersApp[None]):
     """Decides the request of its view, for who sits at it."""
 
@@ -97,7 +100,7 @@ class InboxDecidingApp(LettersApp[None]):
                 self._own.discard(name)
             return
         await self.look()
-        self.say_of(request, done, _told(row), "good")
+        self.say_of(request, done, still_needed(row.request) if done == _WITHDRAWN else _told(row), "good")
 
     async def deliver(self, request: ShownRequest, verdict: Verdict, **details: Unpack[Details]) -> None:
         """Record a verdict on exactly what was shown, signed where the terms want that."""
@@ -106,7 +109,8 @@ class InboxDecidingApp(LettersApp[None]):
             if proof is None:
                 return
             details["proof"] = proof
-        await self.record(request, lambda: self.seat.decide(request, verdict, **details))
+        done = _WITHDRAWN if verdict == "withdraw" else "Recorded"
+        await self.record(request, lambda: self.seat.decide(request, verdict, **details), done)
 
     async def mark_request(
         self, request: ShownRequest, mark: Marking, done: LiteralString, lasts: str | None = None

@@ -13,9 +13,10 @@ from ..presenting.clock import span, stamp
 from ..presenting.list_row import ListRow
 from ..presenting.message_context import ADVICE, Context
 from ..presenting.notifications import delivered_of, undelivered_first
-from ..presenting.trail import TrailMark
+from ..presenting.trail import UPHELD, TrailMark
 from ..render.escape import escape
 from ..render.layout import LayoutLine
+from ..render.one_row import LEAST
 from ..render.terminal import folded_words
 from ..screens.drawing import Row, cut, labelled, line_rows, ours, painted
 from .reading import Detail
@@ -36,6 +37,7 @@ _WANTS: dict[str, LiteralString] = {
     "review": "ran",
 }
 _NOTIFIED = 5  # notifications that are shown one by one
+_TOOL = 8  # columns that the name of a tool has at least
 _BAR = 20  # columns of the bar that stands for the time left
 
 
@@ -57,16 +59,22 @@ def _entry_rows(entry: ListEntry, now: int, width: int, *, on: bool) -> Iterator
     bar = ("you", "\u258c") if on else ("text", " ")
     sign = MARKS[row.mark][0]
     told = "quiet" if entry.gone else "strong" if on else "text"
-    tool = cut(escape(row.tool, keep=""), width - 4)
-    yield [bar, (_STYLES.get(row.mark, "quiet"), f"{sign} "), (told, tool)]
     left = entry.gone or _left(row.deadline, now)
-    votes = "".join(f" {each}" for each in (row.step, row.votes) if each)
-    lead = f"  {left}{votes} " if left or votes else "  "
+    when = " ".join(each for each in (left, row.step, row.votes) if each)
     late = row.deadline is not None and row.deadline - now < _LATE and not entry.gone
-    room = width - len(lead) - 2
-    path = "" if entry.gone else f"{cut(escape(row.path, keep=''), room // 3)}{': ' if width < 40 else '  '}"
-    line = path + row.line.within(room - len(path))
-    yield [bar, ("waits" if late else "quiet", lead), ("quiet", cut(line, room))]
+    tool = cut(escape(row.tool, keep=""), max(width - len(when) - 6, _TOOL))
+    room = max(width - len(tool) - 5, 0)
+    yield [
+        bar,
+        (_STYLES.get(row.mark, "quiet"), f"{sign} "),
+        (told, tool),
+        ("waits" if late else "quiet", f" {cut(when, room):>{room}}"),
+    ]
+    path = "" if entry.gone else f"{cut(escape(row.path, keep=''), width // 3)}  "
+    room = width - 4
+    if room - len(path) < LEAST:  # its ends say more than who asks, which stands beside the list
+        path = ""
+    yield [bar, ("quiet", f"  {cut(path + row.line.within(room - len(path)), room)}")]
 
 
 def _left(deadline: int | None, now: int) -> str:
@@ -142,7 +150,8 @@ def known_rows(detail: Detail, now: int, width: int) -> Iterator[Row]:
     if len(detail.trail) > 1:
         yield from ours("title", "What happened", width)
         for mark in detail.trail:
-            yield from _mark_rows(mark, now, width)
+            if mark.kind != UPHELD:
+                yield from _mark_rows(mark, now, width)
         yield []
     for fact in facts_of(detail.row, now):
         words = ", ".join(filter(None, (fact.ago, fact.after)))

@@ -9,7 +9,7 @@ import json
 from typing import Any, NamedTuple, cast
 
 from ..render.verdicts import STATES
-from .grant_words import covered_words
+from .grant_words import covered_words, reach_words
 
 _DID = {
     "revoke": "grant revoked",
@@ -37,18 +37,22 @@ def recorded_words(what: str, verdict: str, *, lines: bool = False) -> str:
 
 
 class GrantLimits(NamedTuple):
-    """Says what a grant covers, until when in milliseconds, and for how many calls; None for what has no limit."""
+    """Says what a grant covers, until when in milliseconds, for how many calls, and in which runs.
+
+    None is for what has no limit, and "" for what an entry of an earlier version does not say.
+    """
 
     covers: str
     expires_at: int | None
     uses: int | None
+    runs: str = ""
 
 
 def limits_of(granted: str) -> GrantLimits | None:
     """Return what an entry says of a grant; None where it says nothing that can be read.
 
-    >>> limits_of('{"uses": 3, "where": {"to": "ada"}}')
-    GrantLimits(covers='arguments where to is "ada"', expires_at=None, uses=3)
+    >>> limits_of('{"scope": "agent", "uses": 3, "where": {"to": "ada"}}')
+    GrantLimits(covers='arguments where to is "ada"', expires_at=None, uses=3, runs='every run of this agent')
     """
     try:
         read: Any = json.loads(granted or "null")
@@ -57,4 +61,5 @@ def limits_of(granted: str) -> GrantLimits | None:
     if not isinstance(read, dict):
         return None
     told = cast("dict[str, Any]", read)
-    return GrantLimits(covered_words(told.get("where")), told.get("expires_at"), told.get("uses"))
+    runs = reach_words(str(told["scope"])).name if "scope" in told else ""
+    return GrantLimits(covered_words(told.get("where")), told.get("expires_at"), told.get("uses"), runs)

@@ -17,7 +17,7 @@ from typing import Any, LiteralString, cast
 
 import msgspec
 
-from ..core.declared import properties_of, property_of, takes_text
+from ..core.declared import properties_of, property_of, takes_text, takes_texts
 from ..core.errors import BadJson, KeyturnError
 from ..core.preview import REDACTED, Block, Json, Preview, Text, redact, unredacted
 from ..core.strict import parse
@@ -262,7 +262,7 @@ class ShownRequest:
                 self.put(name, value)
             return
         lines = [line.strip() for line in value.split("\n") if line.strip()]
-        if lines != rows:
+        if lines != rows:  # so a list that was not given, or is empty, stays as it is
             now = self.true_arguments
             numbers = bool(now[name]) and not isinstance(now[name][0], str)
             items: list[Any] = [parse(line) for line in lines] if numbers else list(lines)
@@ -271,9 +271,9 @@ class ShownRequest:
     def rows(self, name: str) -> list[str] | None:
         """Return a list argument as the rows of a form, one item each; None for what has no such rows."""
         value: Any = self.arguments[name]
-        if not isinstance(value, list):
+        if value is not None and not isinstance(value, list):
             return None
-        items = cast("list[Any]", value)
+        items = cast("list[Any]", value or [])
         if all(is_number(item) for item in items) and items:
             return [json.dumps(item) for item in items]
         if items and all(
@@ -282,9 +282,7 @@ class ShownRequest:
             return None if name in self.item.request.secrets or REDACTED in items else list(items)
         tool = self.item.tool
         told: Any = None if tool is None else tool.spec().get("schema")
-        each: Any = property_of(told, name).get("items")
-        texts = isinstance(each, dict) and cast("dict[str, Any]", each).get("type") == "string"
-        return [] if texts and not items else None
+        return [] if not items and takes_texts(property_of(told, name)) else None
 
     def mark(self) -> str:
         """Return what names the drawing of a change, so that it can be said which one somebody saw."""

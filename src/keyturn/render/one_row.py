@@ -15,7 +15,8 @@ from .plural import plural
 
 _MARK = re.compile(r" \\\[([^\]]*)\] ")
 _BREAK = " \\n "
-_LEAST = 34  # columns of a value that is shortened: below that its ends say nothing
+#: Columns of a value that is shortened: below that its ends say nothing.
+LEAST = 34
 _MOST = 12  # arguments that a row names with their values
 LONG = 120  # characters beyond which a value does not fit the line that is typed
 
@@ -30,7 +31,7 @@ def ends_of(text: str, room: int) -> Escaped:
     >>> print(ends_of("echo " + "x" * 60 + "; rm -rf /srv", 40))
     echo xxxxxx \[56 characters] rm -rf /srv
     """
-    room = max(room, _LEAST)
+    room = max(room, LEAST)
     whole = _row(text) if len(text) <= room else ""
     if len(text) <= room and len(whole) <= room:
         return Escaped(whole)
@@ -118,7 +119,7 @@ def _share(lengths: list[int], room: int) -> int | None:
     left, others = room, len(lengths)
     for length in sorted(lengths):
         if length * others > left:
-            return left // others if left // others >= _LEAST else None
+            return left // others if left // others >= LEAST else None
         left, others = left - length, others - 1
     return max(lengths, default=0)
 

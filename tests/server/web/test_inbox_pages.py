@@ -262,6 +262,10 @@ async def test_an_edit_that_fits_no_schema_is_refused_where_it_is_typed() -> Non
         ({"which": "0", "limit": "uses", "uses": "run"}, 422),
         ({"which": "0", "limit": "uses", "uses": "3"}, 303),
         ({"which": "0", "scope": "all"}, 422),
+        ({"which": "fields"}, 422),
+        ({"which": "fields", "way.channel": "le"}, 422),
+        ({"which": "fields", "way.channel": "eq", "value.channel": "#dev"}, 422),
+        ({"which": "fields", "way.channel": "one_of", "value.channel": "#dev, #ops"}, 303),
     ],
 )
 async def test_a_grant_covers_what_was_shown(form: dict[str, str], status: int) -> None:

@@ -175,6 +175,34 @@ def tag(names: list[str], amount: int) -> str:
     return f"tagged {names}"
 
 
+async def test_a_condition_of_a_grant_is_filled_in_for_each_argument_in_its_own_type() -> None:
+    app, tokens, asked = await staffed("support")
+    async with app:
+        ada, page = Visiting(app, tokens["ada"]), f"/requests/{asked['support']}"
+        form = {**await ada.fields(f"{page}/grant"), "which": "fields", "way.amount": "le", "value.amount": "150"}
+        assert "arguments where amount is at most 150" in words(await ada.send(f"{page}/covers", form))
+        wrong = await ada.send(f"{page}/covers", {**form, "value.amount": "many"})
+        assert "amount: enter a number" in words(wrong)
+
+
+@function_tool(needs_approval=True)
+def mail(to: str, cc: list[str] | None = None) -> str:
+    """Mail."""
+    return f"mailed {to} and {cc}"
+
+
+async def test_a_list_that_was_left_out_has_rows_in_the_edit_form_and_stays_left_out_if_they_are_empty() -> None:
+    call = function_call("mail", {"to": "ann"})
+    app, tokens, asked = await staffed("desk", agents=[Agent("desk", model=ScriptedModel([call, "ok"]), tools=[mail])])
+    async with app:
+        ada, page = Visiting(app, tokens["ada"]), f"/requests/{asked['desk']}"
+        form = await ada.fields(f"{page}/edit")
+        assert "as JSON" not in (await ada.see(f"{page}/edit")).text
+        assert "No changes yet." in (await ada.send(f"{page}/change", form)).text
+        drawn = words(await ada.send(f"{page}/change", {**form, "arg.cc": "bob\r\ncyd"}))
+        assert 'cc: ["bob", "cyd"]' in drawn
+
+
 async def test_a_list_has_rows_and_what_a_field_takes_is_said_of_it() -> None:
     call = function_call("tag", {"names": ["a", "b"], "amount": 1})
     app, tokens, asked = await staffed("desk", agents=[Agent("desk", model=ScriptedModel([call, "ok"]), tools=[tag])])

@@ -6,6 +6,7 @@ import html
 import re
 from collections import Counter
 from collections.abc import AsyncGenerator
+from datetime import UTC, datetime, time, timedelta
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -208,7 +209,8 @@ async def test_a_grant_is_revoked_on_its_page(office: Office) -> None:
     assert (await posted(reads, "/grants", "/grants/revoke", **form)).status_code == 403
     assert (await posted(visit, "/grants", "/grants/revoke", run=grant.run, grant="none")).status_code == 404
     assert (await posted(visit, "/grants", "/grants/revoke", **form)).status_code == 303
-    assert "send_notice" in (await visit.see("/grants?state=revoked")).text
+    assert "send_notice" in (done := (await visit.see(f"/grants?state=revoked&done={grant.id}")).text)
+    assert "was revoked.</b> The next call is decided as if there had been no grant." in done
 
 
 async def test_tools_say_when_they_ask_and_which_rules_mean_them(office: Office) -> None:
@@ -358,6 +360,16 @@ async def test_people_are_changed_by_who_administers_and_their_own_by_themselves
     lending = {"do": "delegate", "to": "ada", "lasts": "3d", "why": "away"}
     assert (await posted(ben, "/people/ben", "/people/ben", **lending)).status_code == 303
     assert (await posted(ben, "/people/ben", "/people/cyd", **lending)).status_code == 403
+    until_sunday = {"do": "delegate", "to": "cyd", "until": "2001-01-07", "why": "the sea"}
+    over = await posted(ben, "/people/ben", "/people/ben", **until_sunday)
+    assert "the last day of the delegation is over" in over.text
+    assert 'value="the sea"' in over.text  # what was typed stays
+    today = datetime.now(UTC).date()
+    lent = await posted(ben, "/people/ben", "/people/ben", **{**until_sunday, "until": today.isoformat()})
+    assert lent.headers["location"] == "/people/ben#lent"
+    [sea] = [each for each in (await office.app.people.directory()).delegations.values() if each.why == "the sea"]
+    midnight = datetime.combine(today + timedelta(days=1), time(), UTC).timestamp() * 1_000
+    assert abs(sea.until - midnight) < 60_000
 
 
 async def test_a_token_and_a_link_are_shown_once_and_never_again(office: Office) -> None:

@@ -87,8 +87,9 @@ def _grant(book: CallBook, event: ev.GrantGiven | ev.GrantRevoked) -> dict[str, 
 
 
 def _granted(terms: ev.GrantTerms) -> str:
-    """Return the limits of a grant as JSON: which arguments, until when, for how many calls."""
-    limits = {"where": terms.where, "expires_at": terms.expires_at, "uses": terms.uses}
+    """Return the limits of a grant as JSON: which arguments, until when, for how many calls, in which runs."""
+    scope = terms.reach.partition(":")[0] or "run"
+    limits = {"where": terms.where, "expires_at": terms.expires_at, "uses": terms.uses, "scope": scope}
     return canonical({name: value for name, value in limits.items() if value is not None})
 
 

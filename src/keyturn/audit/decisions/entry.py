@@ -22,10 +22,10 @@ class AuditEntry(Encodable, frozen=True, omit_defaults=True):
     a "verdict" of a tool or a policy, the policy's "recheck" of a decision ("upheld", "more", "deny"), a "review" of a
     call that had been let run, the end of a "drill", a "grant" and its "revocation", a "cancellation" of the run. Of an
     answer, and of a call that is resolved as ran, `answer` is what was given as its result; of a grant `granted` says
-    for which arguments, until when and for how many calls. `message` is a question to the agent, or words for it.
-    "damage" says that the log cannot be read from there on. `digest` names the bytes that were decided on, `arguments`
-    shows them as they were proposed and `edited` what a person made of them, both with secrets redacted. `key` names
-    the place of the entry, for the next page.
+    for which arguments, until when, for how many calls and in which runs. `message` is a question to the agent, or
+    words for it. "damage" says that the log cannot be read from there on. `digest` names the bytes that were decided
+    on, `arguments` shows them as they were proposed and `edited` what a person made of them, both with secrets
+    redacted. `key` names the place of the entry, for the next page.
 
     >>> from datetime import UTC, datetime
     >>> AuditEntry("5.run.0.0", "run", 0, datetime(2026, 11, 2, tzinfo=UTC), "decision", "approve").by

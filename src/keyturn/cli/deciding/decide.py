@@ -48,6 +48,8 @@ async def decide(inbox: PersonalInbox, verb: Verb, arguments: argparse.Namespace
     words = verb.words(arguments)
     row = await find_request(inbox, arguments.request)
     asked = await _shown(inbox, row, arguments)
+    if asked.at_terminal and verb.signs and getattr(arguments, "sign", None) is None and _needs_proof(row):
+        raise UserError("this request requires your signature: add --sign, or --sign KEYFILE")
     if asked.at_terminal and who.verified and row.state == "open":
         await inbox.looked(row)
     if "typed" in words:
@@ -69,6 +71,11 @@ async def decide(inbox: PersonalInbox, verb: Verb, arguments: argparse.Namespace
         done = await inbox.decide(row.id, verdict, **details)
     given = [grant for grant in await _grants(inbox, row) if grant.id not in {each.id for each in before}]
     return _told(verb, done, given, "" if known else " (claimed)")
+
+
+def _needs_proof(row: RequestRow) -> bool:
+    terms = row.request.terms_now
+    return row.state == "open" and terms is not None and terms.needs_proof
 
 
 async def _grants(inbox: PersonalInbox, row: RequestRow) -> Sequence[GrantRow]:
@@ -93,7 +100,7 @@ async def _shown(inbox: PersonalInbox, row: RequestRow, arguments: argparse.Name
             f"name what you were shown: run `keyturn show {row.id[:SHORT]}`, and pass its --digest or --revision; "
             "in an interactive terminal, the request is shown and you confirm"
         )
-    draw_request(Terminal.here(), row, await inbox.now(), context=(await beside(inbox, row)).context)
+    draw_request(Terminal.here(), row, await inbox.now(), context=(await beside(inbox, row)).context, asks=True)
     return _Asked(row, {"digest": row.digest}, True)
 
 

@@ -38,9 +38,18 @@ DIGEST = 16
 
 
 def draw_request(
-    screen: Terminal, row: RequestRow, now: int, *, context: Context = NOTHING_SAID, named: bool = True
+    screen: Terminal,
+    row: RequestRow,
+    now: int,
+    *,
+    context: Context = NOTHING_SAID,
+    named: bool = True,
+    asks: bool = False,
 ) -> None:
-    """Draw all of a request; what was said of it, and what names it, only where it is decided by itself."""
+    """Draw all of a request; what was said of it, and what names it, only where it is decided by itself.
+
+    Where the command itself `asks` for a confirmation, no other command is named.
+    """
     item = bare_item(row)
     request = item.request
     describe(screen, item)
@@ -68,8 +77,10 @@ def draw_request(
     screen.label("call", row.call)
     screen.label("revision", str(request.revision))
     screen.label("digest", row.digest)
-    if row.state == "open":
-        screen.label("decide with", f"keyturn {_verb(request)} {row.id[:SHORT]} --digest {row.digest[:DIGEST]}")
+    if row.state == "open" and not asks:
+        signed = request.terms_now is not None and request.terms_now.needs_proof
+        command = f"keyturn {_verb(request)} {row.id[:SHORT]} --digest {row.digest[:DIGEST]}"
+        screen.label("decide with", f"{command} --sign" if signed else command)
 
 
 async def beside(inbox: PersonalInbox, row: RequestRow) -> RequestFacts:

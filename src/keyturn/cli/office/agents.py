@@ -10,6 +10,7 @@ from collections.abc import Iterator
 from typing import Any, LiteralString, NamedTuple
 
 from ...agents.agent import Agent
+from ...engine.effects.settle import ASKED_BACK
 from ...models.base import ModelRequest
 from ...models.scripted.model import ScriptedModel, assistant_message, function_call, tool_outputs
 from ...tools.ask_user import ask_user
@@ -150,6 +151,8 @@ def _reply(desk: OfficeDesk) -> Any:
         if not done:
             name, given = desk.call
             return [assistant_message(desk.says), function_call(name, given, call_id="c1")]
+        if done[-1].startswith(ASKED_BACK):
+            return [assistant_message(f"{desk.says} (The model of this demo is a script: it answers any question so.)")]
         return [assistant_message(f"Result: {done[-1]}")]
 
     return reply

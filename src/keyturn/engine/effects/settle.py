@@ -17,7 +17,8 @@ from .result_words import RecordedResult, item_of, worded
 from .screening import stands
 
 _NOT_APPROVED = "Tool execution was not approved."
-_ASKED_BACK = (
+#: What the model reads in place of a result where an approver asks it a question; the question follows.
+ASKED_BACK = (
     "Not run: a person asks a question before they decide. Answer it, and propose the call again if it is still "
     "needed. The question: "
 )
@@ -85,7 +86,7 @@ async def _words(drive: Drive, call: Call) -> str:
     if call.state == "denied":
         return call.reason or "Tool execution was denied."
     if decision is not None and decision.message is not None:
-        return _ASKED_BACK + decision.message if decision.asks_back else decision.message
+        return ASKED_BACK + decision.message if decision.asks_back else decision.message
     default = _DEFAULT.get(call.state, "")
     if call.state in ("rejected", "expired"):
         return await worded(drive.scope(call.frame), "approval_rejected", call.proposal, default)

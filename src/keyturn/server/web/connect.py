@@ -93,6 +93,7 @@ async def connect_page(request: HttpRequest, at: ReaderPage) -> Response:
 @router.post("/connect")
 async def issue(request: HttpRequest, at: ReaderPage) -> Response:
     """Issue a token that may ask to a service account, added where it is missing: it is on this answer alone."""
+    account = ""
     try:
         administers(at)
         form = await form_of(request, at)
@@ -102,7 +103,7 @@ async def issue(request: HttpRequest, at: ReaderPage) -> Response:
         expires = form.text("expires") or None
         token = await people.issue_token(account, ["ask"], by=at.visitor.login, label="connect", expires=expires)
     except KeyturnError as error:
-        return await _drawn(request, at, refused(error))
+        return await _drawn(request, at, refused(error), account=account)
     return await _drawn(request, at, None, token=token)
 
 
@@ -149,7 +150,9 @@ def _agents(at: PageContext) -> list[str]:
     return [name for name, agent in at.app.agents.items() if isinstance(agent, ExternalAgent)]
 
 
-async def _drawn(request: HttpRequest, at: PageContext, refusal: Refused | None, *, token: str = "") -> Response:
+async def _drawn(
+    request: HttpRequest, at: PageContext, refusal: Refused | None, *, token: str = "", account: str = ""
+) -> Response:
     words = {"server": f"{origin_of(request, secure=at.settings.secure)}{at.root}", "token": token or "TOKEN"}
     return page(
         at,
@@ -157,6 +160,7 @@ async def _drawn(request: HttpRequest, at: PageContext, refusal: Refused | None,
         200 if refusal is None else refusal.status,
         refusal=refusal,
         token=token,
+        account=account,
         doors=[door._replace(lines=door.lines.format(**words)) for door in DOORS],
         lasts=LASTS,
         answers=bool(_agents(at)),

@@ -26,6 +26,7 @@ from ...presenting.proposed_grants import ProposedGrant, grant_for, proposed_gra
 from ...presenting.shown_request import ShownRequest
 from ...render.escape import Escaped
 from .changing import closed, in_hand
+from .comparing import compared_fields, compared_in
 from .form import DeciderPage, form_of
 from .inbox import detail_of, told, words_of
 from .pages import PageContext, drawn, failure
@@ -136,7 +137,7 @@ async def grant(at: DeciderPage, name: str) -> Response:
         scope = _useful(past, proposed[0], row.request.secrets)
         covers = _covers(past, proposed[0], scope, row.request.secrets)
         values = {"proposed": proposed, "own": own, "scopes": past.scopes, "scope": scope, "covers": covers}
-        return await drawn(at, "grant.html", **values, **await detail_of(at, row))
+        return await drawn(at, "grant.html", compared=compared_fields(shown), **values, **await detail_of(at, row))
     except NotPending:
         return await closed(at, name)
     except KeyturnError as error:
@@ -176,6 +177,9 @@ def _proposed(shown: ShownRequest) -> list[ProposedGrant]:
 
 def _chosen(shown: ShownRequest, form: dict[str, str]) -> ProposedGrant:
     which = form.get("which", "")
+    if which == "fields":
+        compared = compared_in(shown, form)
+        return ProposedGrant(compared, Escaped(covered_words(compared)))
     if which == "own":
         given: Any = parse(form.get("where") or "{}")
         made = cast("dict[str, Any]", given)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from typing import NamedTuple
+from urllib.parse import urlencode
 
 import msgspec
 from fastapi import APIRouter
@@ -52,7 +53,7 @@ async def revoke(request: HttpRequest, at: ReaderPage) -> Response:
         if not await at.app.journal.grants(Query(run=run, id=grant, limit=1)):
             raise NotPending("there is no such grant; the list of grants says which there are")
         await at.inbox.revoke(run, grant)
-        return "/grants?state=revoked"
+        return f"/grants?{urlencode({'state': 'revoked', 'done': grant})}"
 
     return await change(request, at, make, lambda said: _drawn(at, said, request))
 
@@ -73,7 +74,9 @@ async def _drawn(at: PageContext, refusal: Refused | None, request: HttpRequest)
     made = [_standing(row, at.now, over) for row in rows]
     more = "" if place is None else place[1]
     status = 200 if refusal is None else refusal.status
-    return page(at, "grants.html", status, rows=made, state=state, more=more, first=after is None, refusal=refusal)
+    done = next((each for each in made if each.row.revoked and each.row.id == request.query_params.get("done")), None)
+    values = {"state": state, "more": more, "first": after is None, "refusal": refusal, "done": done}
+    return page(at, "grants.html", status, rows=made, **values)
 
 
 async def _over(at: PageContext, rows: list[GrantRow]) -> frozenset[str]:

@@ -6,6 +6,7 @@ Every change is one entry of the directory, with the name of whoever made it; th
 from __future__ import annotations
 
 from collections.abc import Awaitable, Callable
+from datetime import date, datetime, time, timedelta
 from typing import Any, NamedTuple
 from urllib.parse import quote
 
@@ -35,6 +36,7 @@ SCOPE_WORDS = {
     "provision": "provision instances that request approvals (AAP)",
 }
 
+_DELEGATED = ("to", "until", "roles", "why")
 LASTS = ("1d", "7d", "30d", "90d", "")
 
 
@@ -111,8 +113,11 @@ async def change_person(request: HttpRequest, at: ReaderPage, name: str) -> Resp
     """Change one thing about a person."""
 
     typed: dict[str, str] = {}
+    kept = dict.fromkeys(_DELEGATED, "")
 
     async def make(form: PageForm) -> str:
+        if form.text("do") == "delegate":
+            kept.update({field: form.text(field) for field in _DELEGATED})
         found = _CHANGES.get(form.text("do"))
         if form.text("do") == "give":
             await _check_roles(at, form, [form.text("role")], typed)
@@ -123,20 +128,35 @@ async def change_person(request: HttpRequest, at: ReaderPage, name: str) -> Resp
         if found is None:
             raise UserError(f"no form of this page asks for {form.text('do')!r}")
         await found(at, name, form)
-        return "/people" if form.text("do") == "remove" else _path(name)
+        if form.text("do") == "remove":
+            return "/people"
+        return f"{_path(name)}#lent" if form.text("do") in ("delegate", "end") else _path(name)
 
-    return await change(request, at, make, lambda said: _one(at, name, said, typed=typed))
+    return await change(request, at, make, lambda said: _one(at, name, said, typed=typed, kept=kept))
 
 
 async def _delegate(at: PageContext, name: str, form: PageForm) -> None:
     await at.app.people.delegate(
         name,
         form.text("to"),
-        lasts=form.text("lasts"),
+        lasts=form.text("lasts") or _left_until(form.text("until"), at),
         roles=form.names("roles"),
         why=form.text("why"),
         by=at.visitor.login,
     )
+
+
+def _left_until(day: str, at: PageContext) -> str:
+    """Return how long it is to the end of a day in the visitor's time zone, as a duration."""
+    try:
+        last = date.fromisoformat(day)
+    except ValueError:
+        raise UserError("choose the last day of the delegation") from None
+    ends = datetime.combine(last + timedelta(days=1), time(), at.zone)
+    left = round(ends.timestamp() * 1_000) - at.now
+    if left <= 0:
+        raise UserError("the last day of the delegation is over")
+    return f"{left}ms"
 
 
 async def _remove(at: PageContext, name: str, form: PageForm) -> None:
@@ -224,7 +244,10 @@ async def _one(at: PageContext, name: str, refusal: Refused | None, **more: Any)
         known=known_roles(at.app, directory),
         channels=list(at.app.channels.by_name),
         refusal=refusal,
-        **{"once": "", "link": False, "typed": {}} | more,
+        today=(today := datetime.fromtimestamp(at.now / 1_000, at.zone).date()).isoformat(),
+        in_a_week=(today + timedelta(days=7)).isoformat(),
+        zone=at.zone,
+        **{"once": "", "link": False, "typed": {}, "kept": dict.fromkeys(_DELEGATED, "")} | more,
     )
 
 

@@ -104,6 +104,12 @@
     for (const button of all("[data-opens]", inside)) opening(button);
   };
 
+  // What is filled in below a choice chooses it
+  document.addEventListener("input", (event) => {
+    const choice = event.target.closest?.(".choice"), radio = choice && one("input[type=radio]", choice);
+    if (radio && radio !== event.target) radio.checked = true;
+  }, true);
+
   // A word for the model is asked for where the button is ---------------------------------------------------------------
   const opening = (button) => {
     if (watched.has(button)) return;
