@@ -63,6 +63,7 @@
 
   // A long payload is read before it is approved -------------------------------------------------------------------------
   const watched = new WeakSet();
+  const read = new Set(); // payloads that were read to their end on this page: after an undo the same is not read anew
   const ready = (inside) => {
     for (const block of all(".block.long", inside)) {
       if (watched.has(block)) continue;
@@ -78,6 +79,7 @@
           const tick = one("[data-seen]");
           if (!tick || !all(".block.long").every((each) => each.dataset.read)) return;
           tick.checked = true;
+          read.add(tick.value);
           tick.setCustomValidity("");
           one("#notice").hidden = true;
         });
@@ -88,6 +90,11 @@
     for (const tick of all("[data-seen]", inside)) {
       if (watched.has(tick)) continue;
       watched.add(tick);
+      if (read.has(tick.value)) {
+        tick.checked = true;
+        for (const block of all(".block.long")) block.dataset.read = "yes";
+      }
+      tick.addEventListener("change", () => tick.checked && read.add(tick.value));
       if (all(".block.long").some((each) => !each.dataset.read)) tick.setCustomValidity("Open all of it and read to its end: the box is then ticked.");
       tick.addEventListener("click", (event) => {
         // It is ticked once every long block was opened and its end was on the screen; until then a click opens the next.
