@@ -27,7 +27,7 @@ async def make_link(people: PeopleSeat, given: argparse.Namespace) -> Told:
     rows = [*_rows(link, escape(given.person, keep="")), "Copy it now. It will not be shown again."]
     if not opens_elsewhere(url):
         rows.append(
-            f"It opens on this machine. For other devices, pass the server's address with --url, or set {_URL}."
+            f"This address opens on this machine only. For other devices, pass one that they reach: --url, or {_URL}."
         )
     return Told(rows, {"secret": secret, "url": link}, drawn=True)
 

@@ -14,7 +14,7 @@ from ..render.plural import plural
 from ..render.verdicts import STATES, votes_alike
 from .asking import approvals, own_vote, said_so_far, step_words
 from .terms import people_of
-from .trail import VIEWED, TrailMark
+from .trail import VIEWED, VOTE, TrailMark
 
 #: How many approvers are named; of more, it says how many there are.
 NAMED = 4
@@ -118,6 +118,8 @@ def _heading(row: RequestRow, person: str) -> str:
 def _withdrawn(request: Request, person: str, trail: Sequence[TrailMark], people: Sequence[str]) -> Recorded | None:
     """Say that the last thing a person did about an open request was to withdraw their vote, or its approval."""
     own = [mark for mark in trail if mark.by == person and mark.kind != VIEWED][-1:]
+    if own and own[0].kind in (VOTE, "decided"):
+        return _lost(request, own[0], trail, people)
     if not own or own[0].kind != "withdrawn":
         return None
     if own[0].word.startswith("vote"):
@@ -126,6 +128,14 @@ def _withdrawn(request: Request, person: str, trail: Sequence[TrailMark], people
     if (request.terms_now or Approval()).quorum > 1 or request.steps:
         then = f"{then} All votes were withdrawn with it. {still_needed(request, people)}"
     return Recorded("You withdrew the approval.", then)
+
+
+def _lost(request: Request, vote: TrailMark, trail: Sequence[TrailMark], people: Sequence[str]) -> Recorded | None:
+    """Say that another approver withdrew the approval for which a person had voted."""
+    later = [mark for mark in trail if mark.line > vote.line and mark.kind == "withdrawn" and mark.by != vote.by]
+    if not later or not later[-1].word.startswith("approval"):
+        return None
+    return Recorded(f"{later[-1].by} withdrew the approval, and with it your vote.", still_needed(request, people))
 
 
 def _voted(request: Request, own: Vote, people: Sequence[str]) -> Recorded:

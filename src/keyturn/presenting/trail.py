@@ -21,6 +21,8 @@ _TEXT = 4_000
 UPHELD = "upheld"
 #: The kind of a mark that says that a person had the request before them.
 VIEWED = "viewed"
+#: The kind of a mark that is a vote which did not settle its request.
+VOTE = "vote"
 #: The kinds of marks that change nothing of what people decide.
 _RUNS = ("started", "ended", "failed", VIEWED, "edit", "screened", UPHELD)
 
@@ -114,7 +116,7 @@ def _decided(at: _At, event: ev.CallDecided) -> TrailMark:
 def _voted(at: _At, event: ev.VoteCast) -> TrailMark:
     said = event.decision
     word = at.history.vote(said) if not said.confirms else confirmed_words(at.history.step(said.call))
-    return at.mark(f"replaced: {STATES[verdict_of(said)]}" if event.replaced else word, said.by, said.note)
+    return at.mark(f"replaced: {STATES[verdict_of(said)]}" if event.replaced else word, said.by, said.note, VOTE)
 
 
 def confirmed_words(step: tuple[int, int]) -> str:
