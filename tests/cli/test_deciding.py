@@ -101,7 +101,7 @@ def test_an_edit_is_checked_by_its_tool_and_shown_before(
     assert done.code == 0, done
     assert "  | -amount: 500\n  | +amount: 50\n" in done.out
     assert done.out.endswith(f'approved with your edit: pay of "desk", request {asked["id"][:8]}, by "ada" (claimed)\n')
-    assert 'other arguments {"amount": 50, "to": "ann"}' in here("tail", asked["run"]).out
+    assert 'other arguments {"to": "ann", "amount": 50}' in here("tail", asked["run"]).out
 
 
 def test_a_secret_is_shown_to_nobody_and_kept_by_an_edit(here: Here, wait_for: Wait) -> None:

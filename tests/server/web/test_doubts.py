@@ -132,7 +132,7 @@ async def test_a_condition_and_the_runs_of_a_grant_are_said_in_words() -> None:
         ada, page = Visiting(app, tokens["ada"]), f"/requests/{asked['notices']}"
         seen = words(await ada.see(f"{page}/grant"))
         assert "this run only It ends with this run. The next run asks again." in seen
-        assert "every run for this requester Runs of this agent that the same requester starts later." in seen
+        assert "every run for this requester ( cyd ) Runs of this agent that the same requester starts later." in seen
         form = await ada.fields(f"{page}/grant")
         own = {"which": "own", "where": '{"channel": {"one_of": ["#ops", "#dev"]}}', "limit": "uses", "uses": "3"}
         covers = words(await ada.send(f"{page}/covers", {**form, **own, "scope": "agent"}))
