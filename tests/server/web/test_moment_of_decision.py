@@ -226,7 +226,7 @@ async def test_a_question_that_was_answered_without_another_request_stays_in_the
         assert "This request closes, and the call does not run." in words(await ada.see(page))
         await ada.decide(asked["desk"], "ask_back", message="Which list?")
         await app.result((await app.inbox.get(asked["desk"])).run, 20)
-        assert "The agent answered. It did not request approval again." in words(await ada.see(page))
+        assert "The agent answered. It did not request approval again. Read the answer" in words(await ada.see(page))
         assert asked["desk"] in (await ada.see("/")).text
 
 
@@ -260,7 +260,9 @@ async def test_a_question_and_its_answer_stand_with_the_request_that_follows(mon
         seen = words(await ada.see(f"/requests/{row.id}"))
         assert "ada asked the agent" in seen
         assert seen.index("Which list?") < seen.index("The second list.")
-        assert f'approval again. <a href="/requests/{row.id}">Open the new request</a>' in (await ada.see(page)).text
+        assert (
+            f'Read the answer</a> <a href="/requests/{row.id}">Open the new request</a>' in (await ada.see(page)).text
+        )
 
 
 async def test_a_grant_says_how_many_of_the_latest_requests_it_would_have_covered() -> None:
