@@ -6,17 +6,13 @@ some tests are collected, fewer are counted.
 
 from __future__ import annotations
 
-import ast
 import re
-from collections import Counter
-from fnmatch import fnmatch
-from functools import cache
+from collections import Counter, defaultdict
+from fnmatch import filter as matching
 from pathlib import Path
 from typing import Any
 
 import pytest
-
-from tests.sources import TOGETHER, parsed
 
 ROOT = Path(__file__).resolve().parents[1]
 #: How many tests of `make test` may use each; whoever needs another one leaves one to the trials.
@@ -47,33 +43,33 @@ def test_few_tests_start_what_is_dear(request: pytest.FixtureRequest) -> None:
     assert not over, f"{over}: at most {MOST}"
 
 
-@cache
 def written() -> list[tuple[str, str, bool]]:
-    """Return each test's file and name, and whether it is left to the trials, read from the source."""
+    """Return each test's file and name, and whether it is left to the trials: read line by line, for there are many."""
     found: list[tuple[str, str, bool]] = []
     for path in sorted((ROOT / "tests").rglob("test_*.py")):
-        module = parsed(path)
-        whole = any(isinstance(node, ast.Assign) and "mark.trial" in ast.unparse(node.value) for node in module.body)
-        for place in (module, *(node for node in module.body if isinstance(node, ast.ClassDef))):
-            for node in place.body:
-                if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef) and node.name.startswith("test"):
-                    marks = [ast.unparse(each) for each in node.decorator_list]
-                    found.append((f"/{path.relative_to(ROOT)}", node.name, whole or "pytest.mark.trial" in marks))
+        text, trial = path.read_text("utf-8"), False
+        whole = re.search(r"^pytestmark = .*mark\.trial", text, re.MULTILINE) is not None
+        for line in text.split("\n"):
+            if line.lstrip().startswith("@pytest.mark.trial"):
+                trial = True
+            elif function := re.match(r"\s*(?:async )?def (\w+)\(", line):
+                if function[1].startswith("test"):
+                    found.append((f"/{path.relative_to(ROOT)}", function[1], whole or trial))
+                trial = False
     return found
 
 
-@pytest.mark.together(TOGETHER)
-@pytest.mark.timeout(400)
 def test_each_finding_has_a_test_that_is_no_trial() -> None:
     """A row of docs/findings.md whose tests are all trials would be held before a release alone."""
+    trials: dict[str, list[bool]] = defaultdict(list)
+    for file, name, trial in written():
+        for place in (name, *(file[at + 1 :] for at, letter in enumerate(file) if letter == "/")):
+            trials[place].append(trial)
     lost: list[str] = []
     for number, row in enumerate((ROOT / "docs" / "findings.md").read_text("utf-8").split("\n"), 1):
         named = re.findall(r"`((?:tests/)?[\w/.]*test_[\w/.*]+)`", row) if row.startswith("| ") else []
-        trials = [
-            trial
-            for file, name, trial in written()
-            if any(fnmatch(name, each) or file.endswith(f"/{each}") for each in named)
-        ]
-        if trials and all(trials):
+        meant = [each for name in named for each in (matching(trials, name) if "*" in name else [name])]
+        are_trials = [trial for each in meant for trial in trials.get(each, [])]
+        if are_trials and all(are_trials):
             lost.append(f"line {number}: {', '.join(named)}")
     assert not lost, "\n".join(lost)
