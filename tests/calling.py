@@ -9,6 +9,7 @@ from __future__ import annotations
 import asyncio
 import json
 from collections.abc import Mapping
+from contextlib import aclosing
 from typing import Any, ClassVar, NamedTuple
 
 from mcp import Client
@@ -177,13 +178,14 @@ class Aap(Way):
         from agentapprovalprotocol import Allow, AsyncClient, AsyncGate, Call
 
         patience = 1.0 if self.server == NOWHERE else WAIT
-        gate = AsyncGate(AsyncClient(f"{self.server}/aap", self.place.token), wait_limit=patience)
-        verdict = await gate.check(Call(key=self.name, tool="refund", arguments=self.arguments))
-        if not isinstance(verdict, Allow):
-            return Outcome(None, verdict.reason)
-        self.place.ran.append(self.arguments)
-        await verdict.report("succeeded")
-        return Outcome(self.place.ran[-1])
+        async with aclosing(AsyncClient(f"{self.server}/aap", self.place.token)) as client:
+            gate = AsyncGate(client, wait_limit=patience)
+            verdict = await gate.check(Call(key=self.name, tool="refund", arguments=self.arguments))
+            if not isinstance(verdict, Allow):
+                return Outcome(None, verdict.reason)
+            self.place.ran.append(self.arguments)
+            await verdict.report("succeeded")
+            return Outcome(self.place.ran[-1])
 
 
 class Gate(Way):

@@ -68,6 +68,22 @@ def desk() -> Iterator[Desk]:
         assert port.does(check(port.app.journal)).ok
 
 
+@pytest.fixture(autouse=True)
+async def clients_are_closed(monkeypatch: pytest.MonkeyPatch) -> AsyncGenerator[None]:
+    """Close what the SDK leaves open: its users close a client, and a receiver makes one for each provision."""
+    made: list[Any] = []
+    begin = aap.AsyncClient.__init__
+
+    def noted(client: Any, *given: Any, **named: Any) -> None:
+        begin(client, *given, **named)
+        made.append(client)
+
+    monkeypatch.setattr(aap.AsyncClient, "__init__", noted)
+    yield
+    for client in made:
+        await client.aclose()
+
+
 @asynccontextmanager
 async def served(app: Any) -> AsyncGenerator[str]:
     """Serve the receiver of a harness on a port, and return its URL."""
