@@ -31,7 +31,7 @@ define quietly
 endef
 
 .DEFAULT_GOAL := help
-.PHONY: help setup demo test check lint types imports shape format kinds previews pictures probes strings site package bench bench-doors apart bench-peers sweep mutants pace pile recovery first-decision first-command trials costs simulate explore crash race rot forge signatures deep-peers leaks audit-trial published coding-agents model-servers lock clean distclean aap-adapters
+.PHONY: help soak setup demo test check lint types imports shape format kinds previews pictures probes strings site package bench bench-doors apart bench-peers sweep mutants pace pile recovery first-decision first-command trials costs simulate explore crash race rot forge signatures deep-peers leaks audit-trial published coding-agents model-servers lock clean distclean aap-adapters
 
 help: ## Show this list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-12s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -208,6 +208,11 @@ explore: $(VENV)/.ready ## Every order of small worlds, walked to their end: mak
 KILLS ?= 1000
 crash: $(VENV)/.ready $(VENV)/.system ## Kill -9 at every write and message, then settle and check: make crash KILLS=10000 SEED=7
 	@$(BIN)/python -m trials.crash --kills $(KILLS) --jobs $(JOBS) $(if $(filter-out random,$(SEED)),--seed $(SEED)) $(ARGS)
+
+MINUTES ?= 10
+ENGINE  ?= journal
+soak: $(VENV)/.ready $(VENV)/.system ## A fleet under kills, standstills and crashes of its database: make soak MINUTES=10 ENGINE=journal|dbos|temporal SEED=7
+	@$(BIN)/python -m trials.soak --minutes $(MINUTES) --engine $(ENGINE) $(if $(filter-out random,$(SEED)),--seed $(SEED)) $(ARGS)
 
 N ?= 1000
 race: $(VENV)/.ready $(VENV)/.system ## Many go for one run or one request at once: make race N=10000 SEED=7

@@ -55,6 +55,11 @@ class Postgres:
         _run([*self._createdb, name], self.directory)
         return self.url.rpartition("/")[0] + f"/{name}"
 
+    def crash(self) -> None:
+        """Stop the server as a crash does, and start it again; what it did not write to its log is lost."""
+        again = ["-D", self.directory / "data", "-m", "immediate", "-w", "-t", "60", "-s", "restart"]
+        _run([_binaries() / "pg_ctl", *again, "-l", self.directory / "log"], self.directory, _account())
+
 
 @contextmanager
 def throwaway_postgres(*, durable: bool = False) -> Generator[Postgres]:

@@ -1,0 +1,311 @@
+"""A fleet under faults for some minutes: three workers, two processes that start runs and decide, one PostgreSQL.
+
+    python -m trials.soak [--minutes 10] [--engine journal|dbos|temporal] [--seed N] [--rate N]
+
+Every few seconds, drawn by the seed: a worker or a starter is ended with SIGKILL and started again, a worker stands
+still past its lease (SIGSTOP) and continues, the database is stopped with `pg_ctl -m immediate` and started, or all
+connections are cut. Then the faults end, and what is open has two minutes to end. Violations: what `keyturn check`
+finds, a run that was started and is lost or does not end, and a call that had its effect twice. Takeover is from the
+fault until no run is held by that worker. Exit code 1 where there is a violation.
+"""
+
+from __future__ import annotations
+
+import argparse
+import asyncio
+import os
+import random
+import signal
+import subprocess
+import sys
+import tempfile
+import time
+from collections import Counter
+from collections.abc import AsyncGenerator, Callable
+from contextlib import AsyncExitStack, asynccontextmanager, suppress
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import psycopg
+
+from keyturn import App, KeyturnError
+from keyturn.audit.checker import check
+from keyturn.fleet import engine_named
+from keyturn.journal.postgres import PostgresJournal
+from keyturn.testing.postgres import Postgres, throwaway_postgres
+
+from .table import grid
+
+ROOT = Path(__file__).resolve().parents[1]
+ENGINES = ("journal", "dbos", "temporal")
+WORKERS, STARTERS = 3, 2
+PATIENCE = 120.0
+PAUSE = (2.0, 5.0)
+_HELD = "SELECT count(*) FROM runs WHERE holder LIKE %s AND left(run, 1) <> '@'"
+
+
+@dataclass
+class Found:
+    """What a soak came to."""
+
+    faults: Counter[str] = field(default_factory=Counter[str])
+    takeovers: dict[str, list[float]] = field(default_factory=dict[str, list[float]])
+    violations: list[str] = field(default_factory=list[str])
+    started: int = 0
+    ended: Counter[str] = field(default_factory=Counter[str])
+    doubts: int = 0
+
+
+class Fleet:
+    """The processes of a soak: each is started again under its place when it ended."""
+
+    def __init__(self, folder: Path, server: Postgres, url: str, engine: tuple[str, str], rate: float) -> None:
+        self.folder, self._server, self.url = folder, server, url
+        self.engine, self._rate = engine, rate
+        self.workers: list[subprocess.Popen[bytes]] = []
+        self.starters: list[subprocess.Popen[bytes]] = []
+        name, address = engine
+        self._env = {**os.environ, "SOAK_JOURNAL": url, "SOAK_FOLDER": str(folder), "KEYTURN_ENGINE": name}
+        self._env |= {"KEYTURN_ENGINE_URL": address} if address else {}
+        self._log = (folder / "log").open("ab")
+
+    def begin(self) -> None:
+        self.workers = [self._worker() for _ in range(WORKERS)]
+        self.starters = [self._starter(place) for place in range(STARTERS)]
+
+    def _worker(self) -> subprocess.Popen[bytes]:
+        return self._process("keyturn.cli.main", "worker", "trials.soak_desk:app")
+
+    def _starter(self, place: int) -> subprocess.Popen[bytes]:
+        return self._process("trials.soak_desk", f"starter{place}", str(self._rate / STARTERS))
+
+    def _process(self, *words: str) -> subprocess.Popen[bytes]:
+        return subprocess.Popen(
+            [sys.executable, "-m", *words], cwd=ROOT, env=self._env, stdout=subprocess.DEVNULL, stderr=self._log
+        )
+
+    def kill_worker(self, place: int) -> int:
+        """End a worker with SIGKILL, and start another one; return the process id of the dead one."""
+        dead = self.workers[place]
+        dead.kill()
+        dead.wait()
+        self.workers[place] = self._worker()
+        return dead.pid
+
+    def kill_starter(self, place: int) -> None:
+        self.starters[place].kill()
+        self.starters[place].wait()
+        self.starters[place] = self._starter(place)
+
+    def restart_database(self) -> None:
+        """Stop the server as a crash does, and start it again."""
+        self._server.crash()
+
+    def cut_connections(self) -> None:
+        with psycopg.connect(self.url, autocommit=True) as db:
+            db.execute("SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE pid <> pg_backend_pid()")
+
+    def end(self) -> list[int]:
+        """Let all end as an operator does; return the exit codes of those that did not end well."""
+        every = [*self.starters, *self.workers]
+        for process in every:
+            process.send_signal(signal.SIGTERM)
+        codes = list[int]()
+        for process in every:
+            try:
+                codes.append(process.wait(60))
+            except subprocess.TimeoutExpired:
+                process.kill()
+                codes.append(process.wait())
+        self._log.close()
+        return [code for code in codes if code not in (0, -signal.SIGTERM)]  # one that just began ends by the signal
+
+    def held_by(self, process: int) -> int:
+        """How many runs a worker's process holds."""
+        with psycopg.connect(self.url, autocommit=True, connect_timeout=5) as db:
+            row = db.execute(_HELD, [f"worker-{process}@%"]).fetchone()
+            return 0 if row is None else int(row[0])
+
+
+class Soak:
+    """Draws faults, one after another, and measures how long takeovers take."""
+
+    def __init__(self, fleet: Fleet, seed: int) -> None:
+        self.fleet, self.found = fleet, Found()
+        self._draw = random.Random(seed)
+        self._measuring: set[asyncio.Task[None]] = set()
+
+    async def run(self, seconds: float) -> None:
+        """Do faults for so long, from the first effect on."""
+        while not (self.fleet.folder / "paid").exists():
+            await asyncio.sleep(0.1)
+        faults: list[Callable[[], Any]] = [self._killed, self._killed, self._starter, self._still, self._stopped]
+        faults.append(self._cut)
+        ends = time.monotonic() + seconds
+        todo = list[Callable[[], Any]]()
+        while time.monotonic() < ends:
+            await asyncio.sleep(self._draw.uniform(*PAUSE))
+            if not todo:  # each kind comes as often, in an order that is drawn
+                todo = self._draw.sample(faults, len(faults))
+            await todo.pop()()
+        if self._measuring:
+            await asyncio.wait(self._measuring)
+
+    async def _killed(self) -> None:
+        place = self._draw.randrange(WORKERS)
+        held = await self._held(self.fleet.workers[place].pid)
+        self._measure("worker killed", self.fleet.kill_worker(place), held)
+
+    async def _starter(self) -> None:
+        self.found.faults["starter killed"] += 1
+        self.fleet.kill_starter(self._draw.randrange(STARTERS))
+
+    async def _still(self) -> None:
+        worker = self.fleet.workers[self._draw.randrange(WORKERS)]
+        held = await self._held(worker.pid)
+        worker.send_signal(signal.SIGSTOP)
+        self._measure("worker stood still", worker.pid, held)
+        await asyncio.sleep(8.0)  # longer than its lease
+        worker.send_signal(signal.SIGCONT)
+
+    async def _stopped(self) -> None:
+        self.found.faults["database stopped"] += 1
+        await asyncio.to_thread(self.fleet.restart_database)
+
+    async def _cut(self) -> None:
+        self.found.faults["connections cut"] += 1
+        with suppress(psycopg.Error):
+            await asyncio.to_thread(self.fleet.cut_connections)
+
+    def _measure(self, what: str, process: int, held: int) -> None:
+        self.found.faults[what] += 1
+        if held:
+            task = asyncio.ensure_future(self._taken_over(what, process, time.monotonic()))
+            self._measuring.add(task)
+            task.add_done_callback(self._measuring.discard)
+
+    async def _taken_over(self, what: str, process: int, since: float) -> None:
+        while await self._held(process):
+            if time.monotonic() - since > PATIENCE:
+                self.found.violations.append(f"runs of a {what} were not taken over in {PATIENCE:.0f} s")
+                return
+            await asyncio.sleep(0.1)
+        self.found.takeovers.setdefault(what, []).append(time.monotonic() - since)
+
+    async def _held(self, process: int) -> int:
+        while True:
+            try:
+                return await asyncio.to_thread(self.fleet.held_by, process)
+            except psycopg.Error:  # it was just stopped, or this connection cut
+                await asyncio.sleep(0.1)
+
+    async def settle(self) -> None:
+        """Decide what waits until nothing is open, and look what became of every run."""
+        from . import soak_desk
+
+        app = App([soak_desk.agent], PostgresJournal(self.fleet.url), worker=False, engine=_engine(self.fleet))
+        ends = time.monotonic() + PATIENCE
+        async with app:
+            while True:
+                with suppress(KeyturnError):
+                    await soak_desk.decide(app)
+                    open_runs = [row for state in _OPEN for row in await app.runs(state=state, limit=1_000)]
+                    if not open_runs or time.monotonic() > ends:
+                        break
+                await asyncio.sleep(0.1)
+            self.found.violations += [f"run {row.run} is {row.status} and did not end" for row in open_runs]
+            await self._looked(app)
+
+    async def _looked(self, app: App) -> None:
+        found, after = self.found, None
+        rows = dict[str, str]()
+        while page := await app.runs(limit=1_000, after=after):
+            rows |= {row.run: row.status for row in page}
+            after = (page[-1].started_at, page[-1].run)
+        started, paid = _lines(self.fleet.folder, "started"), Counter(_lines(self.fleet.folder, "paid"))
+        found.started, found.ended = len(rows), Counter(rows.values())
+        found.doubts = len({*_lines(self.fleet.folder, "doubts")})
+        found.violations += [f"run {run} was started and is lost" for run in started if run not in rows]
+        found.violations += [f"the call of run {run} had its effect {n} times" for run, n in paid.items() if n > 1]
+        found.violations += [f"run {run} ended as {state}" for run, state in rows.items() if state == "failed"]
+        report = await check(app.journal)
+        found.violations += [str(each) for each in report.violations]
+
+
+_OPEN = ("running", "waiting", "queued")
+
+
+def _engine(fleet: Fleet) -> Any:
+    name, address = fleet.engine
+    return engine_named(name, fleet.url, address)
+
+
+def _lines(folder: Path, name: str) -> list[str]:
+    file = folder / name
+    return file.read_text().split() if file.exists() else []
+
+
+@asynccontextmanager
+async def _served(engine: str, folder: Path) -> AsyncGenerator[str]:
+    """Yield the URL of the engine's server, where it has one of its own."""
+    if engine != "temporal":
+        yield ""
+        return
+    from tests.fleet.temporal_server import temporal_server
+
+    async with temporal_server(folder) as url:
+        yield url
+
+
+async def soak(engine: str, minutes: float, seed: int, rate: float) -> Found:
+    """Run a fleet under faults."""
+    async with AsyncExitStack() as stack:
+        server = stack.enter_context(throwaway_postgres(durable=True))
+        folder = Path(stack.enter_context(tempfile.TemporaryDirectory(prefix="keyturn-soak-")))
+        address = await stack.enter_async_context(_served(engine, folder))
+        os.environ |= {"SOAK_FOLDER": str(folder), "SOAK_JOURNAL": server.database()}
+        fleet = Fleet(folder, server, os.environ["SOAK_JOURNAL"], (engine, address), rate)
+        fleet.begin()
+        trial = Soak(fleet, seed)
+        try:
+            await trial.run(60 * minutes)
+            for starter in fleet.starters:
+                starter.send_signal(signal.SIGTERM)
+            await trial.settle()
+        finally:
+            wrong = await asyncio.to_thread(fleet.end)
+        trial.found.violations += [f"a process ended with {code} after SIGTERM" for code in wrong]
+        return trial.found
+
+
+def table(found: Found) -> str:
+    """Say what was done, and how long takeovers took."""
+    lines = list[list[str]]()
+    for fault, times in sorted(found.faults.items()):
+        took = sorted(found.takeovers.get(fault, []))
+        cells = [f"{took[min(int(len(took) * part), len(took) - 1)]:.1f}" for part in (0.5, 0.95, 1.0)] if took else []
+        lines.append([fault, str(times), str(len(took)) if took else "", *(cells or [""] * 3)])
+    return grid(["fault", "times", "takeovers", "p50 s", "p95 s", "max s"], lines)
+
+
+def main() -> int:
+    parser = argparse.ArgumentParser(prog="python -m trials.soak", description=__doc__)
+    parser.add_argument("--minutes", type=float, default=10.0)
+    parser.add_argument("--engine", choices=ENGINES, default="journal")
+    parser.add_argument("--seed", type=int, default=None)
+    parser.add_argument("--rate", type=float, default=4.0, help="how many runs are started a second")
+    given = parser.parse_args()
+    seed = random.randrange(1 << 30) if given.seed is None else given.seed
+    print(f"soak: {given.engine}, {given.minutes:g} minutes, seed {seed}", flush=True)
+    found = asyncio.run(soak(given.engine, given.minutes, seed, given.rate))
+    print(table(found))
+    ended = ", ".join(f"{count} {state}" for state, count in sorted(found.ended.items()))
+    print(f"\n{found.started} runs: {ended}; {found.doubts} calls were in doubt; {len(found.violations)} violations")
+    for each in found.violations[:20]:
+        print(f"broken: {each}")
+    return 1 if found.violations else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
