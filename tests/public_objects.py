@@ -119,6 +119,7 @@ MAKERS: dict[str, Callable[..., Any]] = {
     "ToolInputGuardrail": lambda **o: keyturn.ToolInputGuardrail(**{"guardrail_function": echo, **o}),
     "ToolOutputGuardrail": lambda **o: keyturn.ToolOutputGuardrail(**{"guardrail_function": echo, **o}),
     "App": app,
+    "Tenants": lambda **o: keyturn.Tenants(**{"journal": "memory://", "make": lambda _name: None, **o}),
     "deferred.Agent": lambda **o: keyturn.deferred.Agent(**o),
     "deferred.Tool": lambda **o: keyturn.deferred.Tool(**{"function": lambda x: x, "name": "t", **o}),
     "DeepAgent": lambda **o: keyturn.deep.create_deep_agent(ScriptedModel([]), **o),

@@ -281,6 +281,7 @@ _HOMES = {
     "StreamEvent": "engine.views.event_stream",
     "task_span": "tracing.create",
     "TaskSpanData": "tracing.span_data",
+    "Tenants": "application.tenants",
     "TContext": "tools.context",
     "Text": "core.preview",
     "Tool": "tools.base",

@@ -62,6 +62,7 @@ from .agents.tool_guardrail import tool_input_guardrail as tool_input_guardrail
 from .agents.tool_guardrail import tool_output_guardrail as tool_output_guardrail
 from .application.app import App as App
 from .application.run_handle import RunHandle as RunHandle
+from .application.tenants import Tenants as Tenants
 from .asks.agent import ExternalAgent as ExternalAgent
 from .asks.ask import Ask as Ask
 from .asks.ask import AskState as AskState

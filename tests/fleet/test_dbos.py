@@ -42,6 +42,8 @@ class Idle:
 @installed
 @pytest.mark.trial
 class TestDBOSEngine(EngineSuite):
+    orders = True
+
     @pytest.fixture(autouse=True)
     def _database(self, new_database: Callable[[], str]) -> None:
         self.new_database = new_database

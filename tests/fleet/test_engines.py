@@ -10,6 +10,8 @@ from .own_engine import DeafEngine, DoublingEngine, LateEngine, LocalEngine, Lyi
 
 
 class TestJournalEngine(EngineSuite):
+    orders = True
+
     def make_engine(self, store: Store) -> Engine | None:
         return None
 

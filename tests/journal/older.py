@@ -12,13 +12,21 @@ from msgspec.structs import replace
 from keyturn.journal.rows import RequestRow
 from keyturn.journal.sealing import seal_row
 
-#: Takes back what schema 10 added.
+#: Takes back what schema 11 added.
+WITHOUT_PRIORITIES = (
+    *(f"DROP INDEX runs_{each}" for each in ("due", "queued")),
+    "CREATE INDEX runs_due ON runs (tenant, due, agent, needs) WHERE due IS NOT NULL",
+    "CREATE INDEX runs_queued ON runs (tenant, run) WHERE status = 'queued'",
+    "ALTER TABLE runs DROP COLUMN priority",
+)
+#: Takes back what schemas 10 and 11 added.
 WITHOUT_NEEDS = (
+    *WITHOUT_PRIORITIES,
     "DROP INDEX runs_due",
     "CREATE INDEX runs_due ON runs (tenant, due) WHERE due IS NOT NULL",
     "ALTER TABLE runs DROP COLUMN needs",
 )
-#: Takes back what schemas 8 to 10 added.
+#: Takes back what schemas 8 to 11 added.
 WITHOUT_SHAPES = (
     *WITHOUT_NEEDS,
     *(f"DROP INDEX deliveries_{each}" for each in ("due", "left")),

@@ -7,7 +7,7 @@ from pathlib import Path
 
 from keyturn.journal import open_journal
 from keyturn.journal import statements as say
-from tests.journal.older import WITHOUT_NEEDS
+from tests.journal.older import WITHOUT_PRIORITIES
 
 
 def test_each_list_of_statements_is_one_version() -> None:
@@ -21,7 +21,7 @@ async def test_a_file_of_the_version_before_has_the_columns_of_now(tmp_path: Pat
     for path in (new, old):
         await open_journal(f"sqlite:///{path}").close()
     with sqlite3.connect(old) as db:
-        for statement in WITHOUT_NEEDS:
+        for statement in WITHOUT_PRIORITIES:
             db.execute(statement)
         db.execute(f"PRAGMA user_version = {say.SCHEMA - 1}")
     await open_journal(f"sqlite:///{old}").close()
@@ -31,4 +31,4 @@ async def test_a_file_of_the_version_before_has_the_columns_of_now(tmp_path: Pat
             return [row[1] for row in db.execute("PRAGMA table_info(runs)")]
 
     assert sorted(columns(old)) == sorted(columns(new))
-    assert "needs" in columns(old)
+    assert "priority" in columns(old)

@@ -20,11 +20,14 @@ from ..asks.service import AskService
 from ..audit.service import Audit
 from ..channels.service import Channels, ChannelService
 from ..core.errors import RunMissing, RunStopped
+from ..core.priorities import Priority
 from ..directory.people import People
 from ..engine.attended import Hosting
 from ..engine.entry import play_of
 from ..engine.execution import Execution
+from ..engine.mover import Mover
 from ..engine.result import RunResult
+from ..engine.run.about import about_priority
 from ..engine.run.log_cache import log_in
 from ..engine.session.owner import own_session
 from ..engine.states.fork import write_fork
@@ -140,12 +143,13 @@ class App(AppSettings):
         max_turns: int | None = DEFAULT_MAX_TURNS,
         requester: str | None = None,
         once: str | None = None,
+        priority: Priority = "normal",
     ) -> RunHandle:
         """Record that a run starts, and return at once; a worker goes on with it, here or elsewhere.
 
         `requester` is the id of the person for whom it runs, who cannot decide calls whose terms say `not_requester`.
         With `session_id`, the first requester who starts a run on a session owns it: for another it is `NotPending`.
-        `once` names this start: said again, it is the same run.
+        `once` names this start: said again, it is the same run. Those of priority "batch" are executed last.
         """
         self._check_context(self._agent(agent), context)
         self._lint_agents()
@@ -158,7 +162,7 @@ class App(AppSettings):
         }
         play = play_of(self._agent(agent), input, **self._options(), **start)
         first: Any = play.state.undelivered.start
-        first["about"] = about = self.about_session(session_id)
+        first["about"] = about = self.about_session(session_id) | about_priority(priority)
         play.live.serializer, play.live.witness = self.context_serializer, self.people
         if once is None:
             return RunHandle(self, await play.begin())
@@ -316,9 +320,9 @@ class App(AppSettings):
             await self._close_unused()
 
     async def stop(self) -> None:
-        """Stop this process's workers, though blocks are open: what was begun ends, or is in doubt after `grace`.
+        """Stop this process's workers, though blocks are open; then close its MCP servers, and its lifespan.
 
-        Then what the app owns is closed: the MCP servers of its agents, and its lifespan.
+        What was begun ends, or is in doubt after `grace`.
         """
         self._users, self._served = self._users - self._served, False
         try:
@@ -366,6 +370,12 @@ class App(AppSettings):
         self._drilling.start()
         hired = partial(Worker, self.journal, self._taken, slots=self.slots, grace=self.grace, lease_ms=self.lease_ms)
         return hired(settle=partial(settle_whole, self.journal), agents=lambda: self.agents, line=self._line)
+
+    def shared_mover(self, name: str, slots: int) -> Mover:
+        """Return what moves runs of this app in a worker of this name, which serves others as well."""
+        self._telling.start()
+        self._drilling.start()
+        return Mover(self.journal, self._taken, name=name, slots=slots, lease_ms=self.lease_ms, agents=self.agents.keys)
 
     async def _taken(self, claim: Claim) -> Execution:
         """Make the execution of a run that this worker holds."""

@@ -8,6 +8,7 @@ from collections.abc import AsyncGenerator
 from contextlib import asynccontextmanager
 
 from ..application.app import App
+from ..application.tenants import Tenants
 from ..application.workers import oldest_due_seconds
 from ..core.errors import KeyturnError
 
@@ -16,7 +17,7 @@ _SECONDS = 5.0
 
 
 @asynccontextmanager
-async def health_checks(app: App, port: int | None, host: str = "127.0.0.1") -> AsyncGenerator[int | None]:
+async def health_checks(app: App | Tenants, port: int | None, host: str = "127.0.0.1") -> AsyncGenerator[int | None]:
     """Serve health checks meanwhile, where a port is given; the port that it is (0 takes a free one)."""
     if port is None:
         yield None
@@ -40,9 +41,9 @@ async def health_checks(app: App, port: int | None, host: str = "127.0.0.1") -> 
         yield server.sockets[0].getsockname()[1]
 
 
-def _answer(app: App, error: str | None, oldest: float | None) -> bytes:
+def _answer(app: App | Tenants, error: str | None, oldest: float | None) -> bytes:
     told: dict[str, object] = {"ok": error is None, "busy": app.busy, "oldest_due_seconds": oldest, "error": error}
-    if app.engine is not None:
+    if isinstance(app, App) and app.engine is not None:
         told |= {"engine_deaf": app.engine_deaf, "engine_well": app.engine_error is None}
     body = json.dumps(told).encode()
     status = "200 OK" if error is None else "503 Service Unavailable"

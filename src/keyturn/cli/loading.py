@@ -8,6 +8,7 @@ from importlib import import_module
 from pathlib import Path
 
 from ..application.app import App
+from ..application.tenants import Tenants
 from ..core.errors import UserError
 from ..fleet import JOURNAL, asked_engine, engine_named
 
@@ -27,17 +28,28 @@ def external(journal: str) -> App:
     return App([ExternalAgent()], journal, channels=[CallerWebhooks()])
 
 
-def found(where: str) -> App:
-    """Import the app of a `module:name`, or raise `UserError`."""
+def _imported(where: str) -> object:
     module, _, name = where.partition(":")
     sys.path.insert(0, str(Path.cwd()))  # as `python -m` does: the module is the user's own
     try:
         app = getattr(import_module(module), name or "app")
     except (ImportError, AttributeError, ValueError) as error:
         raise UserError(f"there is no app at {where!r}: {error}") from None
+    return app
+
+
+def found(where: str) -> App:
+    """Import the app of a `module:name`, or raise `UserError`."""
+    app = _imported(where)
     if not isinstance(app, App):
         raise UserError(f"{where!r} is a {type(app).__name__}; name a keyturn.App")
     return app
+
+
+def found_worker(where: str) -> App | Tenants:
+    """Import what a worker serves: an app, or the apps of several tenants."""
+    app = _imported(where)
+    return app if isinstance(app, Tenants) else found(where)
 
 
 def describe_engine(parser: argparse.ArgumentParser, default: str = "the app's, KEYTURN_ENGINE") -> None:
@@ -62,9 +74,12 @@ def engine_asked_for(arguments: argparse.Namespace) -> tuple[str, str]:
     return name, url
 
 
-def use_engine(app: App, arguments: argparse.Namespace) -> None:
+def use_engine(app: App | Tenants, arguments: argparse.Namespace) -> None:
     """Give an app the engine that a command names, or raise `UserError`."""
-    if arguments.engine is not None:
+    if isinstance(app, Tenants):
+        if arguments.engine not in (None, JOURNAL):
+            raise UserError("a worker of several tenants asks the journal which runs are due: omit --engine")
+    elif arguments.engine is not None:
         name, url = engine_asked_for(arguments)
         app.engine = engine_named(name, getattr(app.journal, "url", ""), url)
     elif arguments.engine_url is not None:

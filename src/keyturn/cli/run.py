@@ -15,6 +15,7 @@ from typing import Any
 
 from ..core.durations import milliseconds
 from ..core.errors import UserError
+from ..core.priorities import PRIORITIES
 from ..journal.rows import RequestRow, RunRow
 from ..render.escape import escape, quote
 from .finding import SHORT
@@ -38,6 +39,9 @@ def describe(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--timeout", metavar="DURATION", help="the longest wait: 90s, 5m (default: no limit)")
     parser.add_argument("--requester", metavar="USER", help="the user that the run is for")
     parser.add_argument("--session", metavar="ID", help="the session to continue")
+    parser.add_argument(
+        "--priority", choices=PRIORITIES, default="normal", help="how soon to execute it (default: %(default)s)"
+    )
     describe_json(parser)
     describe_server(parser, "an app")
 
@@ -49,7 +53,7 @@ def run(arguments: argparse.Namespace) -> int:
         return 2
     *where, agent, asked = arguments.what
     arguments.app = where[0] if where else None
-    start = RunStart(agent, asked, arguments.requester, arguments.session)
+    start = RunStart(agent, asked, arguments.requester, arguments.session, arguments.priority)
 
     async def work(seat: Seat) -> Told:
         seconds = None if arguments.timeout is None else milliseconds(arguments.timeout) / 1000

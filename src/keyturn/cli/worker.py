@@ -12,16 +12,17 @@ import sys
 import warnings
 
 from ..application.app import App
+from ..application.tenants import Tenants
 from ..core.errors import UnsafeStore, UserError
 from .health import health_checks
-from .loading import describe_engine, found, use_engine
+from .loading import describe_engine, found_worker, use_engine
 from .logs import describe_logs, set_up_logs
 from .printing import print_labelled
 
 
 def describe(parser: argparse.ArgumentParser) -> None:
     """Add the arguments of this command."""
-    parser.add_argument("app", help="the app, as module:name")
+    parser.add_argument("app", help="the app, or the Tenants, as module:name")
     parser.add_argument("--slots", type=int, metavar="N", help="how many runs to execute at once (default: the app's)")
     parser.add_argument("--lease", type=float, metavar="SECONDS", help="how long a run is held without a renewal (60)")
     describe_engine(parser)
@@ -36,7 +37,7 @@ def run(arguments: argparse.Namespace) -> int:
         if arguments.strict:
             warnings.simplefilter("error", UnsafeStore)
         try:
-            app = found(arguments.app)
+            app = found_worker(arguments.app)
             use_engine(app, arguments)
         except (UserError, UnsafeStore) as error:
             print_labelled("keyturn worker", str(error))
@@ -61,14 +62,14 @@ def run(arguments: argparse.Namespace) -> int:
     return 0
 
 
-async def _work(app: App, arguments: argparse.Namespace) -> None:
+async def _work(app: App | Tenants, arguments: argparse.Namespace) -> None:
     async with health_checks(app, arguments.health) as port:
         if port is not None:
             print_labelled("health checks", f"http://127.0.0.1:{port}/")
         await _until_told(app, arguments.slots)
 
 
-async def _until_told(app: App, slots: int | None) -> None:
+async def _until_told(app: App | Tenants, slots: int | None) -> None:
     working, loop = asyncio.ensure_future(app.work(slots)), asyncio.get_running_loop()
     stopping: list[asyncio.Task[None]] = []
 
@@ -81,7 +82,7 @@ async def _until_told(app: App, slots: int | None) -> None:
 
     for number in (signal.SIGTERM, signal.SIGINT):
         loop.add_signal_handler(number, stop)
-    print_labelled("worker started for", ", ".join(app.agents))
+    print_labelled("worker started for", ", ".join(app.agents) if isinstance(app, App) else "all tenants")
     await asyncio.wait({working})
     if stopping:  # what the app owns is closed, however many signals there were
         await asyncio.wait(stopping)

@@ -11,6 +11,7 @@ from typing import Any, Self
 import msgspec
 
 from ..core.errors import RunStopped
+from ..core.priorities import Priority
 from ..journal.rows import RunRow
 from ..wire import bodies
 from ..wire.responses import Done, RunLine, RunNamed, RunPage, RunResult, RunSeen, RunStory
@@ -74,6 +75,7 @@ class AsyncClient:
         max_turns: int | msgspec.UnsetType | None = msgspec.UNSET,
         requester: str | None = None,
         once: str | None = None,
+        priority: Priority = "normal",
     ) -> str:
         """Record that a run starts, and return its id; `once` names the start, so that it is done once."""
         body = bodies.Start(
@@ -83,6 +85,7 @@ class AsyncClient:
             session_id=session_id,
             max_turns=max_turns,
             requester=requester,
+            priority=priority,
         )
         return (await self._sender.post("/runs", RunNamed, body, once)).run
 

@@ -28,12 +28,7 @@ class JournalEngine:
         mover = self._mover
         free, only = mover.free, mover.filter()
         if free and not leaving.done():
-            asked = steady()
-            claims, due = await self._claimed(free, only)
-            todo = [*(mover.accept(claim, asked) for claim in claims), *map(mover.take_up, due)]
-            for begun in await asyncio.gather(*todo, return_exceptions=True):  # together, so that they share a commit
-                if isinstance(begun, BaseException):
-                    raise begun
+            await self.take(free, only)
         stirred = asyncio.ensure_future(self._watch.stirred(only)) if mover.free else None
         ends = mover.tasks if stirred is None else [stirred]
         try:
@@ -43,6 +38,17 @@ class JournalEngine:
         finally:
             if stirred is not None:
                 stirred.cancel()
+
+    async def take(self, free: int, only: ClaimFilter) -> int:
+        """Take up what is due, so many runs at most; return how many were begun."""
+        mover, asked = self._mover, steady()
+        claims, due = await self._claimed(free, only)
+        todo = [*(mover.accept(claim, asked) for claim in claims), *map(mover.take_up, due)]
+        made = await asyncio.gather(*todo, return_exceptions=True)  # together, so that they share a commit
+        for begun in made:
+            if isinstance(begun, BaseException):
+                raise begun
+        return sum(begun is not None for begun in made)
 
     async def _claimed(self, free: int, only: ClaimFilter) -> tuple[list[Claim], list[str]]:
         """Return runs that are due and were claimed, and the names of those that are to be claimed one by one."""

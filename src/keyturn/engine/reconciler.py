@@ -43,6 +43,7 @@ class _Late:
     since: int
     at: int
     fresh: bool
+    priority: int
     woken: int = 0
 
 
@@ -105,7 +106,7 @@ class Reconciler:
             before, fresh = known.get(each.run), each.at >= now
             if before is None or not (before.at == each.at or (before.fresh and fresh)):
                 # What was due before this worker worked, its engine has not had the time to hand over.
-                before = _Late(max(each.at, self._began or 0), each.at, fresh)
+                before = _Late(max(each.at, self._began or 0), each.at, fresh, each.priority)
             before.at = each.at
             self._late[each.run] = before
 
@@ -113,7 +114,8 @@ class Reconciler:
         """Wake each run once, and later once more; what the engine does not take is offered to it at the next look."""
         wanted = {run: 2 if now - each.since >= WOKEN_AGAIN else 1 for run, each in late.items() if not _is_no_run(run)}
         due = {run: late[run] for run, times in wanted.items() if late[run].woken < times}
-        wakes = [Wake(self._mover.tenant, run, f"due-{each.since}-{wanted[run]}") for run, each in due.items()]
+        tenant = self._mover.tenant
+        wakes = [Wake(tenant, run, f"due-{each.since}-{wanted[run]}", each.priority) for run, each in due.items()]
         if wakes and await self._line.wake(wakes):
             for run, each in due.items():
                 each.woken = wanted[run]

@@ -9,7 +9,7 @@ from __future__ import annotations
 import asyncio
 import logging
 from collections.abc import Awaitable, Callable, Collection
-from typing import Any, cast
+from typing import Any, Protocol, cast
 
 from ..core.errors import StorageError, StoreRestored
 from ..journal.base import Store
@@ -21,6 +21,7 @@ from .mover import Mover, Takes
 from .presence import HolderWatch
 from .reconciler import Reconciler
 from .run.new_ids import claimant
+from .tenant_rounds import TenantMovers
 
 log = logging.getLogger("keyturn.worker")
 
@@ -28,37 +29,31 @@ _BACKOFF = 1.0  # how long a store that fails is left alone, in seconds
 _HANDING = 2.0  # how long an engine may take to end once nothing is moved any more, in seconds
 
 
-class Worker:
-    """Moves runs of a journal forward, at most `slots` at once.
+class Rounds(Protocol):
+    """Finds what is due, and hands it to a mover."""
 
-    `take` makes the play of a run that was claimed; `settle` puts in doubt what a store lets run that was restored.
-    What a run's tools and models raise is the run's own affair: it is recorded there, and the worker goes on. A run
-    of an agent that is not among `agents`, or that a newer Keyturn wrote, is never claimed; one that cannot be taken up
-    for another reason stays due. So the workers of one journal may have different agents and different versions.
+    async def round(self, leaving: asyncio.Future[Any]) -> None:
+        """Take up what is due and there is room for; then wait for more work, or for room."""
+        ...
 
-    With a `line`, another engine hands runs over, and the worker's own rounds find what that engine forgot.
-    """
+
+class WorkerLoop:
+    """Takes up what is due, round by round, until it is stopped; waits out a journal that fails."""
 
     def __init__(
         self,
         store: Store,
-        take: Takes,
+        mover: Mover | TenantMovers,
+        rounds: Rounds,
         *,
-        slots: int = 100,
-        grace: float = 30.0,
-        settle: Callable[[], Awaitable[Any]] | None = None,
-        agents: Callable[[], Collection[str]] | None = None,
-        lease_ms: int | None = None,
+        grace: float,
+        settle: Callable[[], Awaitable[Any]] | None,
         line: EngineLine | None = None,
     ) -> None:
         self._store, self._settle = store, settle
         self._grace, self._line = grace, line
-        lease_ms = TTL_MS if lease_ms is None else lease_ms
-        self._mover = Mover(store, take, name=claimant("worker"), slots=slots, lease_ms=lease_ms, agents=agents)
+        self._mover, self._rounds = mover, rounds
         self._engine = None if line is None else line.engine
-        self._rounds: JournalEngine | Reconciler = JournalEngine(store, self._mover)
-        if line is not None and self._engine is not None:
-            self._rounds = Reconciler(store, self._mover, line)
         self._unsettled = True
         self._leaving = asyncio.Event()
         #: The error that it waits for to pass; None while it works.
@@ -128,7 +123,7 @@ class Worker:
 
     async def _handed(self, leaving: asyncio.Future[Any]) -> asyncio.Task[None] | None:
         """Let another engine hand runs over from now on, where there is one."""
-        if self._line is None or self._engine is None:
+        if self._line is None or self._engine is None or not isinstance(self._mover, Mover):
             return None
         await self._line.opened()
         return asyncio.ensure_future(self._line.work(self._engine, self._mover, leaving))
@@ -145,7 +140,11 @@ class Worker:
             log.warning("that this worker lives cannot be shown: %s", error)
             return None
         self._mover.name += WATCHED
-        return asyncio.ensure_future(HolderWatch(store).run())
+        return asyncio.ensure_future(HolderWatch(self._watched(store)).run())
+
+    def _watched(self, store: Presence) -> Presence:
+        """Return what knows the holders of the runs that this worker may move."""
+        return store
 
     async def _wait_out(self, error: Exception, leaving: asyncio.Future[Any], *, begun: bool) -> None:
         """Wait a moment for an error to pass, or raise it where it is there from the beginning."""
@@ -162,6 +161,42 @@ class Worker:
             if self._settle is not None:
                 await self._settle()
             self._unsettled = False
+
+
+class Worker(WorkerLoop):
+    """Moves runs of a journal forward, at most `slots` at once.
+
+    `take` makes the play of a run that was claimed; `settle` puts in doubt what a store lets run that was restored.
+    What a run's tools and models raise is the run's own affair: it is recorded there, and the worker goes on. A run
+    of an agent that is not among `agents`, or that a newer Keyturn wrote, is never claimed; one that cannot be taken up
+    for another reason stays due. So the workers of one journal may have different agents and different versions.
+
+    With a `line`, another engine hands runs over, and the worker's own rounds find what that engine forgot.
+    """
+
+    def __init__(
+        self,
+        store: Store,
+        take: Takes,
+        *,
+        slots: int = 100,
+        grace: float = 30.0,
+        settle: Callable[[], Awaitable[Any]] | None = None,
+        agents: Callable[[], Collection[str]] | None = None,
+        lease_ms: int | None = None,
+        line: EngineLine | None = None,
+    ) -> None:
+        mover = Mover(
+            store,
+            take,
+            name=claimant("worker"),
+            slots=slots,
+            lease_ms=TTL_MS if lease_ms is None else lease_ms,
+            agents=agents,
+        )
+        carried = line is not None and line.engine is not None
+        rounds = Reconciler(store, mover, line) if line is not None and carried else JournalEngine(store, mover)
+        super().__init__(store, mover, rounds, grace=grace, settle=settle, line=line)
 
 
 async def _ended(handing: asyncio.Task[None]) -> None:

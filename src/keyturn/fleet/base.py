@@ -20,7 +20,8 @@ from ..core.immutable import immutable
 class Wake(msgspec.Struct, frozen=True):
     """Asks that a run be looked at.
 
-    Two of the same cause are the same wake: one of them is enough.
+    Two of the same cause are the same wake: one of them is enough. `priority` is 0 for a run that a user waits for
+    ("interactive"), 1 for a normal one, 2 for a batch: an engine that can, hands over lower numbers first.
 
     >>> Wake("default", "run", "7").key
     'default:run:7'
@@ -29,6 +30,7 @@ class Wake(msgspec.Struct, frozen=True):
     tenant: str
     run: str
     cause: str
+    priority: int = 1
 
     @property
     def key(self) -> str:

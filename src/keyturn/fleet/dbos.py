@@ -144,6 +144,7 @@ class DBOSEngine:
                 workflow_name=_WORKFLOW,
                 queue_name=self._name(each.tenant),
                 workflow_id=each.key,
+                priority=each.priority + 1,
                 app_version=_VERSION,
                 application_name="keyturn",
             )

@@ -19,7 +19,7 @@ from urllib.parse import urlsplit
 from temporalio import activity, workflow
 from temporalio.api.workflowservice.v1 import DeleteWorkflowExecutionRequest
 from temporalio.client import Client
-from temporalio.common import RetryPolicy, WorkflowIDConflictPolicy, WorkflowIDReusePolicy
+from temporalio.common import Priority, RetryPolicy, WorkflowIDConflictPolicy, WorkflowIDReusePolicy
 from temporalio.exceptions import ActivityError
 from temporalio.service import RPCError, RPCStatusCode
 from temporalio.worker import Worker as TemporalWorker
@@ -34,6 +34,8 @@ _BEAT = 3.0  # how often an activity says that it lives, in seconds
 _DEAD = timedelta(seconds=15)
 _GRACE = timedelta(hours=1)  # nobody is waited for so long: the mover ends what it moves
 _NOTHING_DELETED = (RPCStatusCode.NOT_FOUND, RPCStatusCode.UNIMPLEMENTED)  # none is kept, or the server deletes none
+#: Of Temporal's five priorities, for its workflows and their activities.
+_PRIORITIES = tuple(Priority(priority_key=key) for key in (1, 3, 5))
 #: The causes of a reconciler's wakes begin so: each is a workflow of its own, since that of the run may be lost.
 _OWN = "due-"
 
@@ -153,6 +155,7 @@ class TemporalEngine:
                 id_conflict_policy=WorkflowIDConflictPolicy.USE_EXISTING,
                 start_signal="due",
                 start_signal_args=[each.cause],
+                priority=_PRIORITIES[each.priority],
             )
 
     async def forget(self, tenant: str, run: str) -> None:

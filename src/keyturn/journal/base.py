@@ -16,6 +16,7 @@ from typing import Any, Protocol, runtime_checkable
 
 import msgspec
 
+from ..core.priorities import NORMAL
 from .rows import (
     ALL,
     Changes,
@@ -127,6 +128,7 @@ class DueRun(msgspec.Struct, frozen=True):
     at: int
     agent: str
     format: int = 0
+    priority: int = NORMAL
 
 
 def filters_due(journal: Any) -> bool:
@@ -227,7 +229,7 @@ class Journal(Protocol):
         ...
 
     async def due(self, limit: int = 100, only: ClaimFilter | None = None) -> list[str]:
-        """Return the runs that are due, those first that have been so for longest.
+        """Return the runs that are due, by priority, and of one priority those first that have been so for longest.
 
         A journal may be without the parameter `only` (see `filters_due`): then a worker finds out by itself what it
         cannot move.

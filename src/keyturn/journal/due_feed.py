@@ -13,6 +13,8 @@ from collections.abc import Sequence
 from contextlib import suppress
 from typing import NamedTuple
 
+from ..core.priorities import NORMAL
+
 #: The cause of a run that was erased: nothing of it is to be kept anywhere.
 ERASED = "erased"
 _MOST = 10_000
@@ -28,6 +30,7 @@ class MadeDue(NamedTuple):
     tenant: str
     run: str
     cause: str
+    priority: int = NORMAL
 
 
 class DueFollower:

@@ -9,10 +9,8 @@ import msgspec
 
 from ..core.errors import Conflict, LogDamaged
 from . import statements as say
-from .base import RESERVED, Claim, ClaimFilter, Lease, LostRace
-from .optional import DueClaims
+from .base import Claim, Lease, LostRace
 from .rows import ENDED
-from .statements import SqlDialect
 from .store_thread import StoreConnection
 
 # No claim is made for longer: one that ends later was made while the clock was ahead.
@@ -49,6 +47,7 @@ class LogPlace(msgspec.Struct, frozen=True, array_like=True):
     started_at: int
     session: str
     takers: Annotated[int, msgspec.Meta(ge=0)]
+    priority: int
     now: int
 
 
@@ -59,32 +58,6 @@ def place_in(run: str, row: tuple[Any, ...]) -> LogPlace:
         return msgspec.convert((head, epoch, holder, until or 0, *others), LogPlace)
     except msgspec.ValidationError:
         raise LogDamaged(run, 0, NO_ROW) from None
-
-
-def due_values(dialect: SqlDialect, tenant: str, now: int, limit: int, only: ClaimFilter) -> list[Any]:
-    """Return the values by which due runs are asked for."""
-    chosen = (*dialect.chosen(only), limit)
-    times = ((now,), (now + LONGEST_MS,), (now,), ())
-    return [*(value for time in times for value in (tenant, *time, *chosen)), limit]
-
-
-def claim_due(
-    db: StoreConnection, dialect: SqlDialect, tenant: str, lease: Lease, limit: int, only: ClaimFilter
-) -> DueClaims:
-    """Take the leases on runs that are due; what is no plain case of that is named, and not taken."""
-    found = db.execute(dialect.claim_due, *due_values(dialect, tenant, db.now(), limit, only))
-    made = DueClaims([], [])
-    for _, run, *row in found:
-        try:
-            at = place_in(run, (*row[:-1], db.now(row[-1])))
-        except LogDamaged:
-            at = None
-        held = at is None or (at.holder is not None and (at.holder == lease.worker or at.now < at.until))
-        if at is None or held or run.startswith(RESERVED):
-            made.others.append(run)
-        else:
-            made.claims.append(take(db, tenant, run, at, lease.worker, lease.ttl_ms)[0])
-    return made
 
 
 def check_free(run: str, at: LogPlace) -> None:

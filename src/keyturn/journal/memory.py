@@ -9,7 +9,7 @@ from __future__ import annotations
 import asyncio
 import threading
 import time
-from collections.abc import AsyncGenerator, Callable, Sequence
+from collections.abc import AsyncGenerator, Callable, Collection, Sequence
 from contextlib import suppress
 from copy import copy
 from heapq import nsmallest
@@ -24,7 +24,9 @@ from ..support.keys import own_ring
 from .base import Claim, ClaimFilter, DueRun, Lease, LostRace
 from .commit_effects import CommitEffects, of_append
 from .due_feed import ERASED, DueFeed, DueFollower, MadeDue
-from .memory_logs import MemoryLog, MemoryTenant, wake_all
+from .memory_logs import MemoryLog, MemoryTenant, check_free, earlier, wake_all
+from .memory_tenants import due_tenants, wait_until_due
+from .optional import TenantDue
 from .rows import (
     ALL,
     ENDED,
@@ -82,7 +84,7 @@ class MemoryJournal(Sealed):
         view = copy(self)
         own_of(view)["tenant"] = check_name("a tenant's name", tenant)
         with self._lock:
-            view._mine = self._tenants.setdefault(tenant, MemoryTenant())
+            view._mine = self._tenants.setdefault(tenant, MemoryTenant(anybody=self._mine.anybody))
         return view
 
     def keys(self) -> Ring:
@@ -123,10 +125,11 @@ class MemoryJournal(Sealed):
                 self._mine.rows.apply(plain(changes))
                 self._mine.place(log, changes)
                 log.format = changes.format
+                log.priority = changes.priority if row is None else log.priority
             # Whoever appends under the claim has read all before it; what another appends still wants to be read.
             # A run that was over and is over has nothing to be moved, nor has one of which only something was noted.
             if not over and not (claim is None and changes is not None and changes.quiet):
-                log.due = _earlier(log.due, self._clock()) if claim is None else None
+                log.due = earlier(log.due, self._clock()) if claim is None else None
             self._mine.logs[run] = log
             woken = self._mine.written(of_append(self.tenant, run, claim, changes))
             self._name_due(run, log, str(len(log.lines)))
@@ -159,7 +162,7 @@ class MemoryJournal(Sealed):
             log.session, log.place = "", 0
             self._mine.rows.erase(run)
             self._feed.put([MadeDue(self.tenant, run, ERASED)])
-            woken = self._mine.waiting.pop(DUE, [])
+            woken = self._mine.made_due()
         wake_all(woken)
 
     async def now(self) -> int:
@@ -282,26 +285,26 @@ class MemoryJournal(Sealed):
 
     def _give_back(self, claim: Claim, log: MemoryLog, due: int | None) -> list[asyncio.Future[None]]:
         """Give a lease back; return who has to look at the run."""
-        log.holder, log.due = None, _earlier(log.due, due)
+        log.holder, log.due = None, earlier(log.due, due)
         log.takers = claim.lost if claim.untried else 0
         self._name_due(claim.run, log, f"e{claim.epoch}")
         over = bool(log.session) and self._mine.rows.runs[claim.run].status in ENDED
         if over:  # and its last words are in the session: the next one may begin
             log.session, log.place = "", 0
         queued = claim.run in self._mine.rows.queued  # whose turn may have come while it was held
-        return self._mine.waiting.pop(DUE, []) if over or queued or log.due is not None else []
+        return self._mine.made_due() if over or queued or log.due is not None else []
 
     async def due(self, limit: int = 100, only: ClaimFilter | None = None) -> list[str]:
         with self._lock:
-            now = self._clock()
-            found = self._mine.wanted(only)
-        return [run for _, run in nsmallest(limit, (one for one in found if one[0] <= now))]
+            now, logs = self._clock(), self._mine.logs
+            found = [(logs[run].priority, at, run) for at, run in self._mine.wanted(only) if at <= now]
+        return [run for _, _, run in nsmallest(limit, found)]
 
     def _name_due(self, run: str, log: MemoryLog, cause: str) -> None:
         """Name a run to those who follow, where it was just made due."""
         now = self._clock()
         if log.due is not None and log.due <= now and not log.held(now):
-            self._feed.put([MadeDue(self.tenant, run, cause)])
+            self._feed.put([MadeDue(self.tenant, run, cause, log.priority)])
 
     def follow_due(self) -> DueFollower:
         """Name, from now on, the runs that commits of this process make due."""
@@ -312,7 +315,17 @@ class MemoryJournal(Sealed):
         with self._lock:
             now = self._clock()
             found = nsmallest(limit, (one for one in self._mine.wanted(only) if one[0] <= now))
-            return [DueRun(run, at or now, self._mine.agent(run), self._log(run).format) for at, run in found]
+            logs = [(self._log(run), at or now, run) for at, run in found]
+            return [DueRun(run, at, self._mine.agent(run), log.format, log.priority) for log, at, run in logs]
+
+    async def due_tenants(self) -> list[TenantDue]:
+        """Return the tenants of which runs are due or will be, by name, each with the time of the first."""
+        with self._lock:
+            return due_tenants(self._tenants)
+
+    async def wait_until_tenants_due(self, timeout: float | None = None, without: Collection[str] = ()) -> None:
+        """Wait until a run is due of a tenant that is not among these."""
+        await wait_until_due(self._lock, self._clock, self._tenants, timeout, without)
 
     async def wait_until_due(self, timeout: float | None = None, only: ClaimFilter | None = None) -> None:
         with self._lock:
@@ -372,19 +385,6 @@ class MemoryJournal(Sealed):
             others = [other for other in self._mine.waiting.pop(what, []) if other is not watcher]
             if others:
                 self._mine.waiting[what] = others
-
-
-def check_free(run: str, log: MemoryLog, now: int) -> None:
-    """Raise `Conflict` naming who holds a run."""
-    if log.held(now):
-        assert log.holder is not None
-        raise Conflict(f"run {run!r} is held by {log.holder.worker!r}; wait for it", winner=log.holder.worker)
-
-
-def _earlier(one: int | None, other: int | None) -> int | None:
-    if one is None or other is None:
-        return other if one is None else one
-    return min(one, other)
 
 
 def _now() -> int:

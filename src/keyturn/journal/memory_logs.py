@@ -6,11 +6,13 @@ import asyncio
 from contextlib import suppress
 from dataclasses import dataclass, field
 
+from ..core.errors import Conflict
+from ..core.priorities import NORMAL
 from .base import Claim, ClaimFilter
 from .commit_effects import CommitEffects
 from .memory_rows import MemoryRows
 from .rows import ENDED, Changes
-from .waiters import ANY
+from .waiters import ANY, DUE
 
 
 @dataclass(slots=True)
@@ -27,6 +29,7 @@ class MemoryLog:
     session: str = ""
     place: int = 0
     format: int = 0
+    priority: int = NORMAL
 
     def wanted_at(self) -> int | None:
         """Return when somebody should look at the run; while it is held, that is when the claim expires."""
@@ -49,12 +52,20 @@ class MemoryTenant:
     logs: dict[str, MemoryLog] = field(default_factory=dict[str, MemoryLog])
     waiting: dict[str, list[asyncio.Future[None]]] = field(default_factory=dict[str, list[asyncio.Future[None]]])
     rows: MemoryRows = field(default_factory=MemoryRows)
+    #: Those who wait for a due run of any tenant: one list for all.
+    anybody: list[asyncio.Future[None]] = field(default_factory=list[asyncio.Future[None]])
 
     def written(self, effects: CommitEffects) -> list[asyncio.Future[None]]:
         """Return the watchers to wake after a write: those that it names, and those of anything that is written."""
         woken = self.waiting.pop(ANY, [])
         for _tenant, name in effects.wakes:
-            woken += self.waiting.pop(name, ())
+            woken += self.made_due() if name == DUE else self.waiting.pop(name, ())
+        return woken
+
+    def made_due(self) -> list[asyncio.Future[None]]:
+        """Return those to wake who wait for a due run, of this tenant or of any."""
+        woken = [*self.waiting.pop(DUE, ()), *self.anybody]
+        self.anybody.clear()
         return woken
 
     def wanted(self, only: ClaimFilter | None = None) -> list[tuple[int, str]]:
@@ -90,6 +101,20 @@ class MemoryTenant:
             log.session, log.place = changes.session, max(places, default=0) + 1
         elif over and log.holder is None:
             log.session, log.place = "", 0
+
+
+def check_free(run: str, log: MemoryLog, now: int) -> None:
+    """Raise `Conflict` naming who holds a run."""
+    if log.held(now):
+        assert log.holder is not None
+        raise Conflict(f"run {run!r} is held by {log.holder.worker!r}; wait for it", winner=log.holder.worker)
+
+
+def earlier(one: int | None, other: int | None) -> int | None:
+    """Return the earlier of two times, each of which may be none."""
+    if one is None or other is None:
+        return other if one is None else one
+    return min(one, other)
 
 
 def wake_all(watchers: list[asyncio.Future[None]]) -> None:

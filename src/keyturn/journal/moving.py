@@ -29,7 +29,10 @@ def _others(columns: str, *more: str) -> tuple[str, ...]:
 
 # Each table: its key, and its other columns. What is numbered gets new numbers, in the same order.
 _TABLES: dict[str, tuple[tuple[str, ...], tuple[str, ...]]] = {
-    "runs": (("tenant", "run"), _others(say.RUN_COLUMNS, "head", "epoch", "due", "session", "place", "needs", "seal")),
+    "runs": (
+        ("tenant", "run"),
+        _others(say.RUN_COLUMNS, "head", "epoch", "due", "session", "place", "needs", "priority", "seal"),
+    ),
     "events": (("tenant", "run", "seq"), ("line",)),
     "requests": (("tenant", "id"), _others(say.REQUEST_COLUMNS, "seal")),
     "grants": (("tenant", "run", "id"), ("tool", "agent", "body", "reach", "uses", "revoked", "seal")),

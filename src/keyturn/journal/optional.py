@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from typing import NamedTuple, Protocol, runtime_checkable
+from collections.abc import Collection
+from typing import Any, NamedTuple, Protocol, runtime_checkable
 
 from .base import Claim, ClaimFilter, DueRun
 from .due_feed import DueFollower
@@ -31,6 +32,42 @@ class WorkerRow(NamedTuple):
     alive: bool | None = None
     since: int | None = None
     host: str = ""
+
+
+class TenantDue(NamedTuple):
+    """Names a tenant, and when the first of its runs is due."""
+
+    tenant: str
+    at: int
+
+
+@runtime_checkable
+class ServesTenants(Protocol):
+    """Says which tenants have work, for a worker that serves several: a store may be without it.
+
+    >>> from keyturn.journal.memory import MemoryJournal
+    >>> isinstance(MemoryJournal(), ServesTenants)
+    True
+    """
+
+    def of(self, tenant: str) -> Any:
+        """Return the same store as another tenant sees it."""
+        ...
+
+    async def now(self) -> int:
+        """Return the journal's time, in milliseconds since 1970."""
+        ...
+
+    async def due_tenants(self) -> list[TenantDue]:
+        """Return the tenants of which runs are due or will be, by name, each with the time of the first."""
+        ...
+
+    async def wait_until_tenants_due(self, timeout: float | None = None, without: Collection[str] = ()) -> None:
+        """Wait until a run is due of a tenant that is not among these, or for `timeout` seconds, without polling.
+
+        It may return early and never late.
+        """
+        ...
 
 
 @runtime_checkable
@@ -88,6 +125,19 @@ class Presence(Protocol):
 
     async def end_claims(self, worker: str) -> None:
         """Let the leases of a worker that died be over: its runs are due at once."""
+        ...
+
+
+@runtime_checkable
+class PresenceOfTenants(Presence, Protocol):
+    """Knows the same of the workers of all tenants."""
+
+    def of(self, tenant: str) -> Presence:
+        """Return the same store as another tenant sees it."""
+        ...
+
+    async def absent_of_tenants(self) -> list[tuple[str, str]]:
+        """Return tenant and name of the watched workers that hold runs and of which nothing shows that they live."""
         ...
 
 

@@ -129,6 +129,13 @@ class PostgresJournal(SQLJournal):
         found = await self._reader.ask(lambda db: db.execute(say.HOLDERS_WITHOUT_LOCK, self.tenant, PRESENT))
         return [name for (name,) in found]
 
+    async def absent_of_tenants(self) -> list[tuple[str, str]]:
+        """Return those of all tenants."""
+        if self._pooled:
+            return []
+        found = await self._reader.ask(lambda db: db.execute(say.HOLDERS_OF_TENANTS_WITHOUT_LOCK, PRESENT))
+        return [(tenant, name) for tenant, name in found]
+
     async def workers(self) -> list[WorkerRow]:
         """Return the workers that hold runs, and the locks of those that hold none, of any tenant."""
         return rows_of_locks(await self._reader.ask(lambda db: db.execute(HELD_OR_PRESENT, self.tenant, PRESENT)))

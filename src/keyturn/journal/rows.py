@@ -15,6 +15,7 @@ import msgspec
 
 from ..core.encodable import in_milliseconds, moment
 from ..core.preview import Json, Preview
+from ..core.priorities import NORMAL
 from ..core.request import Request
 
 
@@ -22,8 +23,7 @@ class RunRow(msgspec.Struct, frozen=True, omit_defaults=True):
     """Describes one run: who works on what, its status, and how many requests are pending.
 
     `status` is queued (it waits for its turn on a session), running, waiting, finished, failed, set_aside (it ended
-    three workers that took it up), cancelled or erased;
-    "damaged" where the row is not the one that was written.
+    three workers that took it up), cancelled or erased; "damaged" where the row is not the one that was written.
 
     >>> RunRow("run", "desk", "waiting", 0, 5, waiting=1).status
     'waiting'
@@ -282,8 +282,7 @@ EDGES = tuple(
 DAY_MS = 86_400_000
 #: What was decided before a store had tallies is not counted. A tally of this word, on day 0, has that last day as ms.
 COUNTED_FROM = "counted from"
-# Some thirty years: clocks may say anything, and sums of this fit every store.
-_LONGEST_MS = 1 << 40
+_LONGEST_MS = 1 << 40  # some thirty years: clocks may say anything, and sums of this fit every store
 _LAST_DAY = 1 << 30
 
 
@@ -357,6 +356,7 @@ class Changes(msgspec.Struct, frozen=True, omit_defaults=True):
 
     Requests are closed before others are opened: one that asks again is open under the id it had. `quiet`: the run is
     as due as it was. On its `session`, by the store's name, it has a place until it is over. `format`: of the lines.
+    `priority`: the place in `PRIORITIES`, which is kept with a run's first lines.
     """
 
     run: RunRow
@@ -369,15 +369,15 @@ class Changes(msgspec.Struct, frozen=True, omit_defaults=True):
     tallies: list[Tally] = []
     session: str = ""
     format: int = 0
+    priority: int = NORMAL
 
 
 class Query(msgspec.Struct, frozen=True, kw_only=True):
     """Selects rows: all that is given must be equal; pages follow each other by `after`, the last row's key.
 
     `shape` selects requests of the same tool with the same arguments, and has an index of the open ones; "" selects
-    those in whose column there is none: reviews, and what was asked before stores had that column. `reaches` selects
-    grants that reach beyond their run, each named as its row names it. Rows come in the order of their time (when
-    asked, when started), the oldest first unless `newest`.
+    those without one: reviews, and what was asked before stores had that column. `reaches` selects grants that reach
+    beyond their run. Rows come in the order of their time (asked, started), the oldest first unless `newest`.
 
     >>> Query(state="open", tool="pay").limit
     100

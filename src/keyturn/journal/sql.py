@@ -12,9 +12,10 @@ from typing import Any, NamedTuple
 import msgspec
 
 from ..core.errors import Conflict, LogDamaged
+from ..core.priorities import NORMAL
 from ..core.seal import Keys, Ring, erased, parted
 from ..core.states import OVER
-from . import outbox_sql
+from . import due_sql, outbox_sql
 from . import statements as say
 from .base import Claim, ClaimFilter, DueRun, Lease, LostRace
 from .lease_sql import (
@@ -24,8 +25,6 @@ from .lease_sql import (
     LogPlace,
     check_free,
     check_takable,
-    claim_due,
-    due_values,
     give_back,
     place_in,
     take,
@@ -52,15 +51,16 @@ from .store_thread import StoreConnection
 
 
 class Appended(NamedTuple):
-    """Holds what an append came to beside its lines.
+    """Holds what an append came to beside its lines, or a release.
 
     `session` is where the run is to be given a place, `claim` the lease that was taken along; `becomes_due` says when
-    the run is due, now that its lease was given back along, or that it was written to without one.
+    the run is due, now that its lease was given back, or that it was written to without one.
     """
 
     session: str = ""
     claim: Claim | None = None
     becomes_due: DueWhen = DueWhen.NEVER
+    priority: int = NORMAL
 
 
 class Tenant:
@@ -106,7 +106,7 @@ class Tenant:
             assert claim is not None
             becomes_due = give_back(db, self.name, claim, at, lease.due)
         session = "" if changes is None or at.session or at.status in ENDED else changes.session
-        return Appended(session, taken, becomes_due)
+        return Appended(session, taken, becomes_due, at.priority)
 
     def _write(
         self,
@@ -136,7 +136,8 @@ class Tenant:
         values = (row.agent, row.status, row.updated_at, row.waiting, row.turns, row.workflow, row.error)
         db.tell(say.MOVED, *end, *values, changes.format, seal_row(keys, self.name, row), self.name, run)
         if row.started_at != at.started_at:
-            db.tell(say.STARTED, row.started_at, self.name, run)
+            at = msgspec.structs.replace(at, priority=changes.priority)
+            db.tell(say.STARTED, row.started_at, at.priority, self.name, run)
         if at.session and at.holder is None and row.status in ENDED:
             db.tell(say.GONE, self.name, run)
         self._change(db, changes, keys)
@@ -209,29 +210,29 @@ class Tenant:
         db.tell(say.RENEWED, now + ttl_ms, self.name, claim.run)
         return msgspec.structs.replace(claim, until=now + ttl_ms, at=now)
 
-    def release(self, db: StoreConnection, claim: Claim, due: int | None) -> DueWhen:
-        """Give the lease back; return when the run, or the next one on its session, may be due."""
+    def release(self, db: StoreConnection, claim: Claim, due: int | None) -> Appended:
+        """Give the lease back, and say when the run, or the next one on its session, may be due."""
         try:
             at = self._held(db, claim.run, claim)
         except Conflict:
-            return DueWhen.NEVER
-        return give_back(db, self.name, claim, at, due)
+            return Appended()
+        return Appended(becomes_due=give_back(db, self.name, claim, at, due), priority=at.priority)
 
     def due(self, db: StoreConnection, limit: int, only: ClaimFilter | None = None) -> list[DueRun]:
-        """Return runs that are due."""
-        now = db.now()
-        found = db.execute(self._dialect.due, *due_values(self._dialect, self.name, now, limit, only or ClaimFilter()))
-        return [DueRun(run, at or now, agent, needs) for at, run, agent, needs in found]
+        """Return runs that are due, in the order in which they are claimed."""
+        return due_sql.due(db, self._dialect, self.name, limit, only or ClaimFilter())
+
+    def overdue(self, db: StoreConnection, limit: int, only: ClaimFilter | None = None) -> list[DueRun]:
+        """Return runs that are due, the longest first."""
+        return due_sql.overdue(db, self._dialect, self.name, limit, only or ClaimFilter())
 
     def claim_due(self, db: StoreConnection, worker: str, ttl_ms: int, limit: int, only: ClaimFilter) -> DueClaims:
         """Take the leases on runs that are due."""
-        return claim_due(db, self._dialect, self.name, Lease(worker, ttl_ms), limit, only)
+        return due_sql.claim_due(db, self._dialect, self.name, Lease(worker, ttl_ms), limit, only)
 
     def next_due(self, db: StoreConnection, only: ClaimFilter | None = None) -> tuple[int | None, int]:
         """Return when the next run is due, and the time now."""
-        found = db.execute(self._dialect.next_due, *(self.name, *self._dialect.chosen(only or ClaimFilter())) * 3)
-        first = found[0][0] if found else None
-        return (int(first) if isinstance(first, int) else None), db.now()
+        return due_sql.next_due(db, self._dialect, self.name, only or ClaimFilter()), db.now()
 
     def runs(self, db: StoreConnection, query: Query) -> list[RunRow]:
         """Return rows of runs."""

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import asyncio
 import weakref
-from collections.abc import AsyncGenerator, Callable, Sequence
+from collections.abc import AsyncGenerator, Callable, Collection, Sequence
 from copy import copy
 from typing import Any, Self
 
@@ -21,6 +21,7 @@ from .commit_effects import CommitEffects
 from .due_feed import ERASED, DueFollower, MadeDue
 from .generation import Origin, read_meta
 from .lease_sql import DueWhen, HeldAhead
+from .optional import TenantDue
 from .pages import rows_of
 from .restorable import RestorableStore
 from .rows import (
@@ -41,7 +42,8 @@ from .sealing import check_erasable, check_name, fits_a_store
 from .sql import Tenant
 from .statements import SqlDialect
 from .store_thread import NOT_NOW, StoreConnection, StoreThread
-from .waiters import ANY, AT_MOST, DUE, NOTICES, SAID, Waiters, waited
+from .tenants_sql import due_tenants
+from .waiters import ANY, AT_MOST, DUE, EVERYBODY, NOTICES, SAID, Waiters, waited
 from .writing import NewLines, Writing
 
 # How long a run that cannot even be claimed is left alone.
@@ -167,9 +169,10 @@ class SQLJournal(RestorableStore):
 
     async def release(self, claim: Claim, due: int | None = None) -> None:
         def release(db: StoreConnection) -> Any:
-            becomes_due = self._mine.release(db, claim, due)
-            made = [MadeDue(self.tenant, claim.run, f"e{claim.epoch}")] if becomes_due is DueWhen.NOW else []
-            return CommitEffects([(self.tenant, DUE)], due=made) if becomes_due else None
+            given = self._mine.release(db, claim, due)
+            named = MadeDue(self.tenant, claim.run, f"e{claim.epoch}", given.priority)
+            made = [named] if given.becomes_due is DueWhen.NOW else []
+            return CommitEffects([(self.tenant, DUE)], due=made) if given.becomes_due else None
 
         def released(db: StoreConnection) -> tuple[bool, Any]:
             gone = self._mine.held_by(db, claim.run) != (claim.worker, claim.epoch)
@@ -183,7 +186,7 @@ class SQLJournal(RestorableStore):
 
     async def overdue(self, limit: int = 100, only: ClaimFilter | None = None) -> list[DueRun]:
         """Return the runs that are due, the longest first, with what a worker needs to move each."""
-        return await self._reader.ask(lambda db: self._mine.due(db, limit, only))
+        return await self._reader.ask(lambda db: self._mine.overdue(db, limit, only))
 
     def follow_due(self) -> DueFollower:
         """Name, from now on, the runs that commits of this process make due."""
@@ -203,17 +206,36 @@ class SQLJournal(RestorableStore):
         return await self._reader.ask(lambda db: db.now())
 
     async def wait_until_due(self, timeout: float | None = None, only: ClaimFilter | None = None) -> None:
-        with self._bell.heard(self.tenant, DUE) as ring:
+        await self._waited((self.tenant, DUE), lambda db: self._mine.next_due(db, only), timeout)
+
+    async def _waited(
+        self, name: tuple[str, str], look: Callable[[StoreConnection], tuple[int | None, int]], timeout: float | None
+    ) -> None:
+        """Wait until the time has come that a look says, which looks again at each ring."""
+        with self._bell.heard(*name) as ring:
             await self.listening()
             begun = asyncio.get_running_loop().time()
             while True:
-                first, now = await self._reader.short(lambda db: self._mine.next_due(db, only))
+                first, now = await self._reader.short(look)
                 left = None if timeout is None else timeout - (asyncio.get_running_loop().time() - begun)
                 if (first is not None and first <= now) or (left is not None and left <= 0):
                     return
                 waits = [self._at_most, *([] if left is None else [left])]
                 waits += [] if first is None else [(first - now) / 1_000]
                 await waited(ring, max(min(waits), 0.001))
+
+    async def due_tenants(self) -> list[TenantDue]:
+        """Return the tenants of which runs are due or will be, by name, each with the time of the first."""
+        return await self._reader.ask(lambda db: due_tenants(db, self._dialect))
+
+    async def wait_until_tenants_due(self, timeout: float | None = None, without: Collection[str] = ()) -> None:
+        """Wait until a run is due of a tenant that is not among these."""
+
+        def first(db: StoreConnection) -> tuple[int | None, int]:
+            found = (each.at for each in due_tenants(db, self._dialect) if each.tenant not in without)
+            return min(found, default=None), db.now()
+
+        await self._waited((EVERYBODY, DUE), first, timeout)
 
     async def listening(self) -> None:
         """Start to listen for other processes' commits."""

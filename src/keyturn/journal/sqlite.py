@@ -132,6 +132,12 @@ class SQLiteJournal(SQLJournal):
         watched = [name for (name,) in found if isinstance(name, str) and name.endswith(WATCHED)]
         return [name for name in watched if self._presence.is_gone(name)]
 
+    async def absent_of_tenants(self) -> list[tuple[str, str]]:
+        """Return those of all tenants."""
+        found = await self._reader.short(lambda db: db.execute(say.HOLDERS_OF_TENANTS))
+        held = [(tenant, name) for tenant, name in found if isinstance(tenant, str) and isinstance(name, str)]
+        return [(tenant, name) for tenant, name in held if name.endswith(WATCHED) and self._presence.is_gone(name)]
+
     async def workers(self) -> list[WorkerRow]:
         """Return the workers that hold runs, or whose file is held."""
         held = await self._reader.short(lambda db: db.execute(HELD_BY, self.tenant))

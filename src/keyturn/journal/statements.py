@@ -12,20 +12,14 @@ from typing import Any
 
 from msgspec.json import encode
 
-from .base import RESERVED, ClaimFilter
+from ..core.priorities import NORMAL
 from .optional import WATCHED
 from .rows import COUNTED_FROM, EDGES, ENDED
 
 # The first version that this Keyturn reads, and the newest.
 FIRST = 2
 _ENDED = ", ".join(f"'{status}'" for status in ENDED)
-# A queued run that nobody was before when somebody last looked is due by that alone.
-_TURN_HAS_COME = (
-    "status = 'queued' AND holder IS NULL AND due IS NULL AND NOT EXISTS (SELECT 1 FROM runs AS others "
-    "WHERE others.tenant = runs.tenant AND others.session = runs.session AND others.session <> '' "
-    "AND others.place < runs.place)"
-)
-SCHEMA = 10
+SCHEMA = 11
 
 
 @dataclass(frozen=True, slots=True)
@@ -61,60 +55,6 @@ class SqlDialect:
     def head(self) -> str:
         """Select where a log ends, who holds its run, and the time, for whoever is about to change that."""
         return f"SELECT {HEAD_COLUMNS}, {self.time} FROM runs WHERE tenant = ? AND run = ?{self.locked}"
-
-    @property
-    def due(self) -> str:
-        """Select the runs that are due: expired claims, claims that end too far ahead, and what wants a look.
-
-        What is no name is left out here and not of the page: rows that somebody planted starve no others.
-        """
-        columns = "run, agent, needs"
-        # Each as far as it is needed: however many are due, so many rows are read and none is sorted that is not shown.
-        parts = (f"SELECT * FROM ({each}) AS part{n}" for n, each in enumerate(self._due_parts(columns)))
-        return f"SELECT at, {columns} FROM ({' UNION ALL '.join(parts)}) AS found ORDER BY at, run LIMIT ?"
-
-    @property
-    def claim_due(self) -> str:
-        """Select the same for whoever claims them, and lock them; what another is about to claim is skipped."""
-        parts = [
-            f"part{n} AS ({each}{self.skipping})" for n, each in enumerate(self._due_parts(f"run, {HEAD_COLUMNS}"))
-        ]
-        union = " UNION ALL ".join(f"SELECT * FROM part{n}" for n in range(len(parts)))
-        found = f"SELECT *, {self.time} FROM ({union}) AS found ORDER BY at, run LIMIT ?"
-        return f"WITH {', '.join(parts)} {found}"
-
-    def _due_parts(self, columns: str) -> list[str]:
-        parts = (
-            f"SELECT held_until AS at, {columns} FROM runs WHERE tenant = ? AND held_until <= ?",
-            f"SELECT held_until AS at, {columns} FROM runs WHERE tenant = ? AND held_until > ?",
-            f"SELECT due AS at, {columns} FROM runs WHERE tenant = ? AND due <= ? AND holder IS NULL",
-            f"SELECT 0 AS at, {columns} FROM runs{self.by.format('runs_queued')} WHERE tenant = ? AND {_TURN_HAS_COME}",
-        )
-        return [f"{part} AND {self._movable} ORDER BY at LIMIT ?" for part in parts]
-
-    @property
-    def next_due(self) -> str:
-        """Select when the next of them is due."""
-        movable, queued = self._movable, self.by.format("runs_queued")
-        return (
-            "SELECT min(at) FROM (SELECT min(held_until) AS at FROM runs WHERE tenant = ? AND held_until IS NOT NULL "
-            f"AND {movable} UNION ALL SELECT min(due) AS at FROM runs WHERE tenant = ? AND due IS NOT NULL "
-            f"AND holder IS NULL AND {movable} UNION ALL SELECT * FROM (SELECT 0 AS at FROM runs{queued} "
-            f"WHERE tenant = ? AND {_TURN_HAS_COME} AND {movable} LIMIT 1) AS turn) AS found"
-        )
-
-    @property
-    def _movable(self) -> str:
-        """Select runs that have a name, were begun and are not erased, and that a `ClaimFilter` admits."""
-        named = f" AND {self.text.format('run')}" if self.text else ""
-        agents = f"({self.any_name} IS NULL OR {self.among.format('agent')} OR substr(run, 1, 1) = '{RESERVED}')"
-        admitted = f"needs <= ? AND {agents} AND NOT {self.among.format('run')}"
-        return f"head > 0 AND status <> 'erased'{named} AND {admitted}"
-
-    def chosen(self, only: ClaimFilter) -> tuple[Any, ...]:
-        """Return the values by which `_movable` asks for what a filter admits."""
-        agents = None if only.agents is None else self.listed(only.agents)
-        return only.format, agents, agents, self.listed(only.without)
 
     def said(self, statement: str) -> str:
         """Return a statement in this dialect."""
@@ -155,7 +95,7 @@ POSTGRES = SqlDialect(
 def migrations(dialect: SqlDialect) -> list[list[str]]:
     """Return the statements of each version of the schema from `FIRST` on; a released one is never changed."""
     begun = [_first(dialect), _WIDER_GRANTS, _deliveries(dialect), _tallies(dialect), _SESSIONS, _TAKERS, _SHAPES]
-    return [*begun, _SENT, _NEEDS]
+    return [*begun, _SENT, _NEEDS, _PRIORITY]
 
 
 def _first(dialect: SqlDialect) -> list[str]:
@@ -266,13 +206,22 @@ _NEEDS = [
     "CREATE INDEX runs_due ON runs (tenant, due, agent, needs) WHERE due IS NOT NULL",
 ]
 
+# A run that was started before, or by a Keyturn that knows no priorities, has the normal one.
+_PRIORITY = [
+    f"ALTER TABLE runs ADD COLUMN priority BIGINT NOT NULL DEFAULT {NORMAL}",
+    "DROP INDEX runs_due",
+    "CREATE INDEX runs_due ON runs (tenant, priority, due, agent, needs) WHERE due IS NOT NULL",
+    "DROP INDEX runs_queued",
+    "CREATE INDEX runs_queued ON runs (tenant, priority, run) WHERE status = 'queued'",
+]
+
 RUN_COLUMNS = "run, agent, status, started_at, updated_at, waiting, turns, workflow, error"
 REQUEST_COLUMNS = (
     "id, run, call, kind, tool, agent, digest, asked_at, expires_at, reason, risk, body, state, closed_at, closed_by, "
     "shape"
 )
 GRANT_COLUMNS = "id, run, tool, agent, body, reach, uses, revoked"
-HEAD_COLUMNS = "head, epoch, holder, held_until, due, status, started_at, session, takers"
+HEAD_COLUMNS = "head, epoch, holder, held_until, due, status, started_at, session, takers, priority"
 HEAD = f"SELECT {HEAD_COLUMNS} FROM runs WHERE tenant = ? AND run = ?"
 # PostgreSQL's, for a whole batch.
 HEADS = (
@@ -299,11 +248,14 @@ RENEWED = "UPDATE runs SET held_until = ? WHERE tenant = ? AND run = ?"
 RELEASED = "UPDATE runs SET holder = NULL, held_until = NULL, due = ?, takers = ? WHERE tenant = ? AND run = ?"
 # What a worker holds that died.
 HOLDERS = "SELECT DISTINCT holder FROM runs WHERE tenant = ? AND held_until IS NOT NULL"
-HOLDERS_WITHOUT_LOCK = (
-    f"{HOLDERS} AND right(holder, {len(WATCHED)}) = '{WATCHED}' AND NOT EXISTS (SELECT FROM pg_locks WHERE "
+HOLDERS_OF_TENANTS = "SELECT DISTINCT tenant, holder FROM runs WHERE held_until IS NOT NULL"
+_WITHOUT_LOCK = (
+    f" AND right(holder, {len(WATCHED)}) = '{WATCHED}' AND NOT EXISTS (SELECT FROM pg_locks WHERE "
     "locktype = 'advisory' AND objsubid = 2 AND classid::bigint = ? AND objid::bigint = (hashtext(holder)::bigint & "
     "4294967295) AND database = (SELECT oid FROM pg_database WHERE datname = current_database()))"
 )
+HOLDERS_WITHOUT_LOCK = HOLDERS + _WITHOUT_LOCK
+HOLDERS_OF_TENANTS_WITHOUT_LOCK = HOLDERS_OF_TENANTS + _WITHOUT_LOCK
 OVER_FOR = "UPDATE runs SET held_until = ? WHERE tenant = ? AND holder = ? AND held_until > ?"
 # Of all tenants, where a store was restored.
 END_CLAIMS = (
@@ -329,7 +281,7 @@ AHEAD = (
     "ORDER BY others.place, others.run LIMIT 100"
 )
 # Apart, because an index is written whenever one of its columns is named.
-STARTED = "UPDATE runs SET started_at = ? WHERE tenant = ? AND run = ?"
+STARTED = "UPDATE runs SET started_at = ?, priority = ? WHERE tenant = ? AND run = ?"
 REQUEST = f"SELECT {REQUEST_COLUMNS}, seal FROM requests WHERE tenant = ? AND id = ?"
 CLOSE = "UPDATE requests SET state = ?, closed_at = ?, closed_by = ?, seal = ? WHERE tenant = ? AND id = ?"
 OPEN = (

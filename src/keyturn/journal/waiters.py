@@ -21,6 +21,8 @@ SAID = "\x00said:"
 NOTICES = "\x00notices"
 # Under this one who wants to know of anything that is written.
 ANY = "\x00any"
+# Under this tenant's name, which no tenant has, and `DUE` wait those who want to know of a due run of any tenant.
+EVERYBODY = "\x00tenants"
 # However a ring from another process got lost, who waits looks again after so many seconds.
 AT_MOST = 15.0
 # The same where no process can ring another, since each transaction has another session of the database.
@@ -63,8 +65,10 @@ class Waiters:
 
     def ring(self, names: Iterable[tuple[str, str]]) -> None:
         """Wake whoever waits for any of these, or for anything of their tenants."""
-        wanted = set(names)
+        names = set(names)
+        wanted = {*names}
         wanted |= {(tenant, ANY) for tenant, _name in wanted}
+        wanted |= {(EVERYBODY, DUE) for _tenant, name in names if name == DUE}
         with self._lock:
             woken = [(event, self._loops[event]) for name in wanted for event in self._waiting.get(name, ())]
         self._wake(woken)

@@ -57,7 +57,8 @@ class Writing:
         self._wrote, self.claim = lines.lines[-1], made.claim
         effects, tenant = self._effects, self._mine.name
         wakes = [*effects.wakes, (tenant, DUE)] if made.becomes_due else effects.wakes
-        due = [MadeDue(tenant, lines.run, str(lines.head))] if made.becomes_due is DueWhen.NOW else []
+        named = MadeDue(tenant, lines.run, str(lines.head), made.priority)
+        due = [named] if made.becomes_due is DueWhen.NOW else []
         placed = [(tenant, made.session, lines.run)] if made.session else []
         return replace(effects, wakes=wakes, placed=placed, due=due)
 

@@ -9,6 +9,7 @@ import msgspec
 
 from ..core.people import Proof
 from ..core.preview import Preview
+from ..core.priorities import Priority
 
 Id = Annotated[str, msgspec.Meta(min_length=1, max_length=200)]
 Line = Annotated[str, msgspec.Meta(min_length=1, max_length=200)]
@@ -94,6 +95,7 @@ class Start(Said, frozen=True, kw_only=True):
     session_id: Id | None = None
     max_turns: Count | msgspec.UnsetType | None = msgspec.UNSET
     requester: Id | None = None
+    priority: Priority = "normal"
 
 
 class Message(Said, frozen=True, kw_only=True):

@@ -11,6 +11,7 @@ from typing import Any, NamedTuple, Protocol
 
 from ...audit.decisions.entry import AuditEntry
 from ...core.people import Proof
+from ...core.priorities import Priority
 from ...directory.read_lines import Read
 from ...inbox.figures import InsightsReport
 from ...inbox.personal import PersonalInbox
@@ -32,6 +33,7 @@ class RunStart(NamedTuple):
     input: str
     requester: str | None = None
     session: str | None = None
+    priority: Priority = "normal"
 
 
 class SeatOutcome(NamedTuple):

@@ -141,7 +141,8 @@ class JournalRuns:
         return self._app
 
     async def _begun(self, app: App, start: RunStart) -> Any:
-        return await app.start(start.agent, start.input, requester=start.requester, session_id=start.session)
+        rest: dict[str, Any] = {"session_id": start.session, "priority": start.priority}
+        return await app.start(start.agent, start.input, requester=start.requester, **rest)
 
 
 def _told(log: Log, teller: Teller, line: bytes) -> list[EventLine]:

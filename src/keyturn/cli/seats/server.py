@@ -112,9 +112,8 @@ class ServerRuns:
         return SeatOutcome(row, output, [each for each in waiting if each.run == run])
 
     async def _begun(self, start: RunStart) -> str:
-        made: str = await self._client.start(
-            start.agent, start.input, requester=start.requester, session_id=start.session
-        )
+        rest: dict[str, Any] = {"requester": start.requester, "session_id": start.session, "priority": start.priority}
+        made: str = await self._client.start(start.agent, start.input, **rest)
         return made
 
     async def steer(self, word: str, run: str, *given: Any) -> str:

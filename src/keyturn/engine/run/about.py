@@ -7,12 +7,29 @@ from collections.abc import Iterable, Mapping
 from typing import Any, cast
 
 from ...core.items import Item
+from ...core.priorities import NORMAL, PRIORITIES, Priority, check_priority, place_of
 from ...core.shown_items import SECRETS, is_call, tool_key
 from ...tools.base import Tool
 from .frame_settings import FrameSettings
 
 #: What a run says of where its session is kept, if its app does: another app may have a session of the same id.
 STORE = "session_store"
+#: How soon it is to be executed, if that is not as soon as others.
+PRIORITY = "priority"
+
+
+def about_priority(given: Priority) -> dict[str, Any]:
+    """Return what a run records of its priority.
+
+    >>> about_priority("batch"), about_priority("normal")
+    ({'priority': 'batch'}, {})
+    """
+    return {} if check_priority(given) == PRIORITIES[NORMAL] else {PRIORITY: given}
+
+
+def priority_of(about: Mapping[str, Any]) -> int:
+    """Return the place of a run's priority, by which it is claimed."""
+    return place_of(about.get(PRIORITY))
 
 
 def session_name(about: Mapping[str, Any]) -> str:

@@ -24,7 +24,7 @@ from ...core.states import OVER
 from ...core.upcasts import FORMAT
 from ...journal.base import Journal
 from ...journal.rows import Changes, Closing, GrantRow, Notice, RequestRow, RunRow, Tally, summed
-from ..run.about import session_name
+from ..run.about import priority_of, session_name
 from ..run.log_cache import log_in
 from .notices import RESOLVING, TELLING, created_all, notices_of, resolved, review_created
 from .tallies import OpenRequest, tallies
@@ -81,8 +81,8 @@ def changes(run: Run, open: Mapping[str, OpenRequest], events: list[ev.AnyEvent]
     granted = [] if kinds.isdisjoint(_GRANTING) else _grants(run, events)
     counted = tallies(run, open, events, closed) if open else []
     row, ends = run_row(run, started_at), list(closed.values())
-    session = session_name(run.about)
-    return Changes(row, opened, ends, granted, revoked, told, kinds <= _QUIET, counted, session, FORMAT)
+    of_run = session_name(run.about), FORMAT, priority_of(run.about)
+    return Changes(row, opened, ends, granted, revoked, told, kinds <= _QUIET, counted, *of_run)
 
 
 def open_after(open: dict[str, OpenRequest], made: Changes) -> dict[str, OpenRequest]:
@@ -118,9 +118,9 @@ def replayed(steps: list[ev.Step]) -> Changes:
     waits = [] if run.status in OVER else created_all(run, run.groups["wait"].values())
     waits += [review_created(run, each) for call, each in run.reviews.items() if open_review(run, call)]
     row, grown = run_row(run, steps[0].at), list(grants.values())
-    session = session_name(run.about)
+    session, priority = session_name(run.about), priority_of(run.about)
     made = Changes(row, list(requests.values()), grants=grown, notices=waits, tallies=summed(counted))
-    return msgspec.structs.replace(made, session=session, format=FORMAT)
+    return msgspec.structs.replace(made, session=session, format=FORMAT, priority=priority)
 
 
 def copied_lines(run: Run) -> int:

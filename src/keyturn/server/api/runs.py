@@ -70,6 +70,7 @@ async def start_run(here: ApiContext, body: Annotated[bodies.Start, taken(bodies
         session_id=body.session_id,
         requester=requester,
         once=here.name,
+        priority=body.priority,
         **({} if body.max_turns is msgspec.UNSET else {"max_turns": body.max_turns}),
     )
     return answer(RunNamed(run.id))

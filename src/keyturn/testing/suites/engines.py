@@ -78,6 +78,8 @@ class EngineSuite:
 
     #: Whether the engine may deliver nothing: the reconciler moves runs soon, and not only wakes them.
     mute: ClassVar[bool] = False
+    #: Whether the engine hands over what is urgent first, of the wakes that it holds.
+    orders: ClassVar[bool] = False
 
     def make_engine(self, store: Store) -> Engine | None:
         """Return a new engine for one app on a store; None is the journal's own."""
@@ -226,6 +228,28 @@ class EngineSuite:
             await _until_idle(works)
             await starts.journal.erase(run.id)
             await _until_true(lambda: _forgotten(starts, run.id))
+
+    async def test_a_run_that_a_user_waits_for_is_executed_before_batches(self) -> None:
+        """By a worker with one slot that finds all of them due; by an engine without an order, all are executed."""
+        begun: list[str] = []
+
+        def answer(request: ModelRequest) -> str:
+            begun.append(str(request.input))
+            return "done"
+
+        agent: Agent[Any] = Agent("plain", model=ScriptedModel(answer))
+        store = await self.make_store()
+        starts = App([agent], store, worker=False, engine=self.make_engine(store))
+        works = App([agent], store, slots=1, engine=self.make_engine(store))
+        async with starts:
+            runs = [await starts.start("plain", f"batch {number}", priority="batch") for number in range(8)]
+            runs += [await starts.start("plain", "normal"), await starts.start("plain", "now", priority="interactive")]
+            async with works:
+                for run in runs:
+                    await _until(starts, run.id, "finished")
+        assert len(begun) == len(runs)
+        if self.orders:
+            assert ["now" in begun[0], "normal" in begun[1]] == [True, True], begun
 
     async def test_many_runs_at_once_are_all_moved(self) -> None:
         shop = Shop()

@@ -1,0 +1,140 @@
+"""Many tenants of one journal, served by one worker: each tenant has an app of its own, on its own view of the store.
+
+Nothing of one tenant is reached from another's app: its people, sessions, policies and contexts are those of that app.
+What they share are the slots of the worker, and they take turns at them.
+"""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Callable
+from contextlib import AsyncExitStack
+from functools import partial
+from typing import Any
+
+from ..core.errors import UserError
+from ..core.settable import WHOLE, Constructed, Rule, fixed, must
+from ..core.values import is_whole
+from ..engine.mover import Mover
+from ..engine.tenant_worker import TenantWorker
+from ..inbox.restored import settle_whole
+from ..journal import opened
+from ..journal.base import Store
+from ..journal.optional import ServesTenants
+from .app import App
+from .settings import APP_RULES
+from .workers import why_down
+
+log = logging.getLogger("keyturn.worker")
+
+
+def _is_limit(value: object) -> bool:
+    return value is None or (is_whole(value) and value >= 1)
+
+
+TENANTS_RULES: dict[str, Rule] = {
+    "journal": fixed("tenants have one journal as long as they live: make another Tenants"),
+    "slots": WHOLE,
+    "tenant_slots": must(_is_limit, "a whole number, 1 or more, or None"),
+    "grace": APP_RULES["grace"],
+    "lease": APP_RULES["lease"],
+}
+
+
+class Tenants(Constructed):
+    """Serves the tenants of a journal: `make` returns the app of a tenant, on `journal.of(tenant)`, or None for none.
+
+    `slots` is how many runs a worker executes at once, and `tenant_slots` how many of one tenant.
+
+    >>> from keyturn import Agent, App, MemoryJournal
+    >>> from keyturn.testing import ScriptedModel
+    >>> journal, desk = MemoryJournal(), Agent(name="desk", model=ScriptedModel(["done"]))
+    >>> tenants = Tenants(journal, lambda name: App([desk], journal.of(name)), tenant_slots=20)
+    >>> tenants.app("acme").journal.tenant
+    'acme'
+    """
+
+    journal: Any
+    #: How many runs a worker executes at once.
+    slots: int
+    #: How many of one tenant; None for as many as it has slots.
+    tenant_slots: int | None
+    #: How many seconds what was begun may take when the worker is stopped.
+    grace: float
+    #: For how many seconds a worker holds a run at a time.
+    lease: float
+    _rules = TENANTS_RULES
+
+    def __init__(
+        self,
+        journal: Store | str,
+        make: Callable[[str], App | None],
+        *,
+        slots: int = 100,
+        tenant_slots: int | None = None,
+        grace: float = 30.0,
+        lease: float = 60.0,
+    ) -> None:
+        self.journal = opened(journal) if isinstance(journal, str) else journal
+        if not isinstance(self.journal, ServesTenants):
+            raise UserError("this journal does not list its tenants: use memory://, SQLite or PostgreSQL")
+        self._make = make
+        self.slots, self.tenant_slots = slots, tenant_slots
+        self.grace, self.lease = grace, lease
+        self._apps = dict[str, App]()
+        self._open: AsyncExitStack | None = None
+        self._worker: TenantWorker | None = None
+
+    def app(self, tenant: str) -> App:
+        """Return the app of a tenant, by which its runs are started and its requests decided; it is made once."""
+        app = self._apps.get(tenant) or self._make(tenant)
+        if app is None:
+            raise UserError(f"tenant {tenant!r} is not served here")
+        if getattr(app.journal, "tenant", None) != tenant:
+            raise UserError(f"the app of tenant {tenant!r} must be on its journal: App(..., journal.of(tenant))")
+        app.embedded = False
+        return self._apps.setdefault(tenant, app)
+
+    @property
+    def busy(self) -> int:
+        """Return how many runs the worker of this process executes now."""
+        return 0 if self._worker is None else self._worker.busy
+
+    async def check_health(self, seconds: float = 4.0) -> str | None:
+        """Return why the journal, which is asked, or this process's worker cannot work; None while they can."""
+        error = None if self._worker is None else self._worker.error
+        return await why_down(self.journal, seconds) or (None if error is None else str(error))
+
+    async def work(self, slots: int | None = None) -> None:
+        """Execute runs of all tenants until `stop` is called."""
+        self.slots = self.slots if slots is None else slots
+        async with AsyncExitStack() as self._open:
+            self._worker = TenantWorker(
+                self.journal,
+                self._mover,
+                slots=self.slots,
+                grace=self.grace,
+                lease_ms=int(self.lease * 1_000),
+                settle=partial(settle_whole, self.journal),
+            )
+            try:
+                await self._worker.run()
+            finally:
+                self._worker = None
+
+    async def stop(self) -> None:
+        """Let what was begun end, and `work` return; what takes longer than `grace` is in doubt."""
+        if self._worker is not None:
+            self._worker.stop()
+
+    async def _mover(self, tenant: str, worker: str) -> Mover | None:
+        """Open the app of a tenant, and return what moves its runs; a tenant that fails keeps no other waiting."""
+        try:
+            app = self.app(tenant)
+            if self._open is not None:
+                await self._open.enter_async_context(app)
+        except Exception as error:  # of the program that makes apps
+            log.warning("runs of tenant %r are not executed here: %s", tenant, error)
+            return None
+        app.lease = self.lease
+        return app.shared_mover(worker, min(self.tenant_slots or self.slots, self.slots))

@@ -1,0 +1,66 @@
+"""The worker that serves several tenants of one journal: one set of slots, and one claim name."""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable
+from typing import Any, cast
+
+from ..journal.base import Store
+from ..journal.optional import Presence, PresenceOfTenants, ServesTenants
+from .mover import Mover
+from .run.new_ids import claimant
+from .tenant_rounds import TenantMovers, TenantRounds
+from .worker import WorkerLoop
+
+#: Makes the mover of a tenant, for a worker of this name; None for a tenant that is not served.
+Makes = Callable[[str, str], Awaitable[Mover | None]]
+
+
+class TenantWorker(WorkerLoop):
+    """Moves runs of several tenants, at most `slots` at once, each tenant's by the mover that `make` makes of it."""
+
+    def __init__(
+        self,
+        store: Store,
+        make: Makes,
+        *,
+        slots: int,
+        grace: float,
+        lease_ms: int,
+        settle: Callable[[], Awaitable[Any]] | None = None,
+    ) -> None:
+        async def made(tenant: str) -> Mover | None:
+            return await make(tenant, self.name)
+
+        movers = TenantMovers(made, name=claimant("worker"), slots=slots, lease_ms=lease_ms)
+        rounds = TenantRounds(cast("ServesTenants", store), movers)
+        super().__init__(store, movers, rounds, grace=grace, settle=settle)
+
+    def _watched(self, store: Presence) -> Presence:
+        return _HoldersOfTenants(store) if isinstance(store, PresenceOfTenants) else store
+
+
+class _HoldersOfTenants:
+    """Knows the holders of the runs of all tenants, as a store knows those of one."""
+
+    def __init__(self, store: PresenceOfTenants) -> None:
+        self._store = store
+        self._held = dict[str, list[str]]()
+
+    async def be_present(self, worker: str) -> bool:
+        return await self._store.be_present(worker)
+
+    async def be_absent(self, worker: str) -> None:
+        await self._store.be_absent(worker)
+
+    async def absent(self) -> list[str]:
+        """Return the watched workers that hold runs of any tenant and of which nothing shows that they live."""
+        self._held = dict[str, list[str]]()
+        for tenant, worker in await self._store.absent_of_tenants():
+            self._held.setdefault(worker, []).append(tenant)
+        return list(self._held)
+
+    async def end_claims(self, worker: str) -> None:
+        """Let its leases be over, of every tenant."""
+        for tenant in self._held.get(worker, ()):
+            await self._store.of(tenant).end_claims(worker)

@@ -1,0 +1,110 @@
+"""Many tenants are served by one worker: each by its own app, in turn, and none waits for another's runs."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from keyturn import Agent, App, MemoryJournal, Tenants, UserError
+from keyturn.journal import open_journal
+from keyturn.testing import ScriptedModel
+from tests.waiting import until, until_status
+
+
+class Desk:
+    """The apps of tenants, whose agent notes for which tenant it was asked; `gate` holds every run at work."""
+
+    def __init__(self, journal: Any, **options: Any) -> None:
+        self.begun: list[str] = []
+        self.gate = asyncio.Event()
+        self.gate.set()
+        self.tenants = Tenants(journal, lambda name: App([self.agent(name)], journal.of(name)), **options)
+
+    def agent(self, tenant: str) -> Agent[Any]:
+        async def answer(_request: Any) -> str:
+            self.begun.append(tenant)
+            await self.gate.wait()
+            return f"done for {tenant}"
+
+        return Agent("desk", model=ScriptedModel(answer))
+
+    async def start(self, tenant: str, runs: int = 1) -> list[str]:
+        return [(await self.tenants.app(tenant).start("desk", "go")).id for _ in range(runs)]
+
+
+async def works(desk: Desk, until_true: Callable[[], Any]) -> None:
+    """Let the worker work until something is so, and end."""
+    working = asyncio.ensure_future(desk.tenants.work())
+    await until(until_true)
+    await desk.tenants.stop()
+    await working
+
+
+@pytest.mark.parametrize("kind", ["memory", "sqlite", "postgresql"])
+async def test_a_tenant_waits_for_one_run_of_each_other_tenant_at_most(
+    kind: str, tmp_path: Path, request: pytest.FixtureRequest
+) -> None:
+    """By a worker with one slot, and counted in runs: how many are due of the huge tenant does not matter."""
+    urls = {"memory": lambda: "memory://", "sqlite": lambda: f"sqlite:///{tmp_path}/runs.db"}
+    journal = open_journal(urls.get(kind, lambda: request.getfixturevalue("database"))())
+    desk = Desk(journal, slots=1)
+    huge = await desk.start("huge", 12)
+    others = [*await desk.start("small"), *await desk.start("tiny")]
+    await works(desk, lambda: len(desk.begun) >= 14)
+    assert {"small", "tiny"} < {*desk.begun[:3]}, desk.begun
+    for tenant, runs in (("huge", huge), ("small", others[:1]), ("tiny", others[1:])):
+        app = desk.tenants.app(tenant)
+        for run in runs:
+            assert (await app.result(run)).final_output == f"done for {tenant}"
+
+
+async def test_a_tenant_that_keeps_its_slots_in_use_leaves_those_of_others() -> None:
+    desk = Desk(MemoryJournal(), slots=4, tenant_slots=3)
+    desk.gate.clear()
+    await desk.start("huge", 8)
+    working = asyncio.ensure_future(desk.tenants.work())
+    await until(lambda: desk.begun == ["huge"] * 3)
+    [run] = await desk.start("small")
+    await until(lambda: desk.begun == ["huge"] * 3 + ["small"])
+    assert desk.tenants.busy == 4
+    desk.gate.set()
+    await until_status(desk.tenants.app("small"), run, "finished")
+    await until(lambda: desk.begun.count("huge") == 8)
+    await desk.tenants.stop()
+    await working
+
+
+async def test_a_tenant_that_cannot_be_served_keeps_no_other_waiting(caplog: pytest.LogCaptureFixture) -> None:
+    journal = MemoryJournal()
+    desk = Desk(journal, slots=1)
+    made = desk.tenants._make
+
+    def make(name: str) -> App | None:
+        if name == "broken":
+            raise KeyError("no such customer")
+        return None if name == "unknown" else made(name)
+
+    tenants = Tenants(journal, make, slots=1)
+    await desk.start("broken")
+    await desk.start("unknown")
+    desk.tenants = tenants
+    [run] = await desk.start("small")
+    working = asyncio.ensure_future(tenants.work())
+    await until_status(tenants.app("small"), run, "finished")
+    assert desk.begun == ["small"]
+    await until(lambda: "'broken'" in caplog.text and "'unknown'" in caplog.text)
+    await tenants.stop()
+    await working
+
+
+def test_an_app_of_another_tenant_is_refused() -> None:
+    journal = MemoryJournal()
+    agent = Agent("desk", model=ScriptedModel(["done"]))
+    with pytest.raises(UserError, match=r"journal.of\(tenant\)"):
+        Tenants(journal, lambda _name: App([agent], journal)).app("acme")
+    with pytest.raises(UserError, match="tenant_slots must be a whole number, 1 or more"):
+        Tenants(journal, lambda _name: None, tenant_slots=0)
