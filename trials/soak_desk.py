@@ -35,9 +35,9 @@ def noted(file: str, line: str) -> None:
 @function_tool(needs_approval=True)
 async def pay(context: ToolContext[Any], to: str) -> str:
     """Pay, which takes a moment before it is done, and another one after."""
-    await asyncio.sleep(random.uniform(0, 0.4))
+    await asyncio.sleep(random.uniform(0, 1.5))
     noted("paid", context.run_id or "")
-    await asyncio.sleep(random.uniform(0, 0.4))
+    await asyncio.sleep(random.uniform(0, 1.5))
     return f"paid {to}"
 
 

@@ -55,6 +55,10 @@ class TestDBOSEngine(EngineSuite):
     def make_engine(self, store: Store) -> Engine | None:
         return DBOSEngine(self.url)
 
+    async def lose_state(self, store: Store) -> None:
+        with psycopg.connect(self.url, autocommit=True) as db:
+            db.execute(f"DROP SCHEMA {SCHEMA} CASCADE".encode())
+
 
 def _bytes_of(url: str) -> str:
     """Return every value of every table of DBOS, as text."""

@@ -6,7 +6,7 @@ from keyturn.fleet import Engine
 from keyturn.journal.base import Store
 from keyturn.testing import EngineSuite
 
-from .own_engine import DeafEngine, DoublingEngine, LateEngine, LocalEngine, LyingEngine
+from .own_engine import QUEUES, DeafEngine, DoublingEngine, LateEngine, LocalEngine, LyingEngine
 
 
 class TestJournalEngine(EngineSuite):
@@ -19,6 +19,9 @@ class TestJournalEngine(EngineSuite):
 class TestLocalEngine(EngineSuite):
     def make_engine(self, store: Store) -> Engine | None:
         return LocalEngine(store)
+
+    async def lose_state(self, store: Store) -> None:
+        QUEUES.pop(store)
 
 
 class TestDeafEngine(EngineSuite):

@@ -89,6 +89,9 @@ class EngineSuite:
         """Return an empty store, which both apps of a test use."""
         return MemoryJournal()
 
+    async def lose_state(self, store: Store) -> None:
+        """Delete all that the engine keeps, while no process uses it; an engine that cannot be emptied does nothing."""
+
     @pytest.fixture(autouse=True)
     def _times(self, monkeypatch: pytest.MonkeyPatch) -> None:
         """Let the reconciler look at once; what is under test moves runs, unless it is mute."""
@@ -180,6 +183,36 @@ class EngineSuite:
             await _until(starts, run.id, "finished")
         assert time.monotonic() - begun >= 0.5
         assert shop.paid == []
+
+    async def test_an_escalation_comes_by_itself(self) -> None:
+        """Others are asked once the time is up, and once their time is up the call is rejected."""
+        shop = Shop()
+        terms = shop.agent(expires=0.3, on_expiry="escalate", escalate_to=("bob",))
+        async with self.fleet(terms) as (starts, _):
+            run = await starts.start("desk", "go")
+            await _until(starts, run.id, "finished")
+            topics = [each.topic for each in await starts.journal.outbox()]
+        assert topics == ["request.created", "request.escalated", "request.decided"]
+        assert shop.paid == []
+
+    async def test_what_is_due_is_executed_after_a_restart_of_all_processes(self) -> None:
+        """Whether the engine still has what it was given, or lost its state in between."""
+        shop, store = Shop(), await self.make_store()
+        agents = [shop.agent(), shop.plain()]
+        for loses in (False, True):
+            async with App(agents, store, worker=False, engine=self.make_engine(store)) as starts:
+                async with App(agents, store, engine=self.make_engine(store)):
+                    waits = await starts.start("desk", "go")
+                    await _until_asked(starts, waits.id)
+                await _approve(starts, waits.id)
+                new = await starts.start("plain", "go")
+            if loses:
+                await self.lose_state(store)
+            async with App(agents, store, engine=self.make_engine(store)) as works:
+                for run in (waits, new):
+                    await _until(works, run.id, "finished")
+        await _kept(store)
+        assert shop.paid == ["desk"] * 2
 
     async def test_a_run_is_cancelled_as_it_waits_and_as_it_is_moved(self) -> None:
         shop = Shop()
