@@ -55,6 +55,7 @@ class Found:
     started: int = 0
     ended: Counter[str] = field(default_factory=Counter[str])
     doubts: int = 0
+    revived: int = 0
 
 
 class Fleet:
@@ -85,6 +86,16 @@ class Fleet:
             [sys.executable, "-m", *words], cwd=ROOT, env=self._env, stdout=subprocess.DEVNULL, stderr=self._log
         )
 
+    def revive(self) -> int:
+        """Start again, as an init system does, what could not begin without its database; return how many."""
+        gone = [place for place, worker in enumerate(self.workers) if worker.poll() is not None]
+        for place in gone:
+            self.workers[place] = self._worker()
+        lost = [place for place, starter in enumerate(self.starters) if starter.poll() is not None]
+        for place in lost:
+            self.starters[place] = self._starter(place)
+        return len(gone) + len(lost)
+
     def kill_worker(self, place: int) -> int:
         """End a worker with SIGKILL, and start another one; return the process id of the dead one."""
         dead = self.workers[place]
@@ -108,7 +119,7 @@ class Fleet:
 
     def end(self) -> list[int]:
         """Let all end as an operator does; return the exit codes of those that did not end well."""
-        every = [*self.starters, *self.workers]
+        every = [each for each in (*self.starters, *self.workers) if each.poll() is None]
         for process in every:
             process.send_signal(signal.SIGTERM)
         codes = list[int]()
@@ -146,6 +157,7 @@ class Soak:
         todo = list[Callable[[], Any]]()
         while time.monotonic() < ends:
             await asyncio.sleep(self._draw.uniform(*PAUSE))
+            self.found.revived += self.fleet.revive()
             if not todo:  # each kind comes as often, in an order that is drawn
                 todo = self._draw.sample(faults, len(faults))
             await todo.pop()()
@@ -275,7 +287,8 @@ async def soak(engine: str, minutes: float, seed: int, rate: float) -> Found:
             await trial.settle()
         finally:
             wrong = await asyncio.to_thread(fleet.end)
-        trial.found.violations += [f"a process ended with {code} after SIGTERM" for code in wrong]
+        said = (folder / "log").read_text(errors="replace").splitlines()[-40:]
+        trial.found.violations += ["\n".join([f"a process ended with {code} after SIGTERM", *said]) for code in wrong]
         return trial.found
 
 
@@ -302,6 +315,7 @@ def main() -> int:
     print(table(found))
     ended = ", ".join(f"{count} {state}" for state, count in sorted(found.ended.items()))
     print(f"\n{found.started} runs: {ended}; {found.doubts} calls were in doubt; {len(found.violations)} violations")
+    print(f"{found.revived} processes could not begin, since the database was away, and were started again")
     for each in found.violations[:20]:
         print(f"broken: {each}")
     return 1 if found.violations else 0

@@ -288,6 +288,7 @@ VALUES: dict[str, Any] = {
 }  # fmt: skip
 OTHERS: dict[tuple[str, str], Any] = {
     ("App", "lease"): 40.0,
+    ("Tenants", "lease"): 40.0,
     ("MCPServerSse", "params"): {"url": "http://h/y"},
     ("MCPServerStreamableHttp", "params"): {"url": "http://h/y"},
     ("CodeInterpreterTool", "tool_config"): {"type": "code_interpreter"},

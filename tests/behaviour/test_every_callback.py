@@ -57,6 +57,7 @@ TAKEN = {
     "context_deserializer": "(test_what_an_app_calls_ends_no_worker)",
     "sessions": "(test_what_an_app_calls_ends_no_worker)",
     "lifespan": "(test_what_an_app_calls_ends_no_worker)",
+    "make": "(test_a_tenant_that_cannot_be_served_keeps_no_other_waiting)",
     "tool_filter": "(test_what_is_called_beside_a_run_is_contained)",
     "message_handler": "(mcp.protocol_server.noticed)",
     "elicitation_callback": "(mcp.protocol_server._in_line)",
