@@ -15,6 +15,7 @@ from keyturn.engine.mover import Mover
 from keyturn.engine.reconciler import Reconciler
 from keyturn.fleet import Wake, asked_engine
 from keyturn.journal import open_journal
+from keyturn.models.scripted.model import function_call, tool_outputs
 from keyturn.testing import ScriptedModel
 from tests.playing import Clock, call, model
 from tests.table import each
@@ -111,6 +112,34 @@ async def test_runs_of_other_apps_are_left_to_them() -> None:
     await fleet.line.opened()
     assert await fleet.look_after(60_000) == ([], 0)
     await fleet.line.end()
+
+
+async def test_no_engine_has_more_runs_moved_at_once_than_there_are_slots() -> None:
+    """The reconciler moved as many beside those of DBOS, and an engine that delivered all at once had all moved."""
+    gate, working, most = asyncio.Event(), list[str](), list[int]()
+
+    @function_tool
+    async def work() -> str:
+        working.append("")
+        most.append(len(working))
+        await gate.wait()
+        working.pop()
+        return "done"
+
+    fleet = _Fleet(slots=2)
+    asks = ScriptedModel(lambda asked: "done" if tool_outputs(asked) else [function_call("work", {})])
+    fleet.app = App([Agent("desk", model=asks, tools=[work])], fleet.journal, worker=False)
+    fleet.mover = Mover(
+        fleet.journal, fleet.app._taken, name="worker", slots=2, lease_ms=TTL_MS, agents=lambda: ["desk"]
+    )
+    async with fleet.app:
+        runs = [(await fleet.app.start("desk", "go")).id for _ in range(4)]
+        moves = [asyncio.ensure_future(fleet.mover.move(Wake("default", run, "1"))) for run in runs]
+        await until(lambda: len(working) >= 2)
+        await asyncio.wait(moves, timeout=0.3)
+        gate.set()
+        outcomes = [(await move).outcome for move in moves]
+    assert (outcomes, max(most)) == (["moved"] * 4, 2)
 
 
 async def test_two_workers_do_not_look_at_the_same_time() -> None:

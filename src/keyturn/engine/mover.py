@@ -35,7 +35,7 @@ Takes = Callable[[Claim], Awaitable[Execution]]
 
 
 class Mover:
-    """Moves runs under claims of `name`; `slots` is for whoever hands them over, and says how many it may at once.
+    """Moves runs under claims of `name`, at most `slots` at once, whoever hands them over.
 
     `take` makes the play of a run that was claimed. What a run's tools and models raise is the run's own affair: it is
     recorded there. `agents` are those whose runs can be moved here.
@@ -142,6 +142,10 @@ class Mover:
             return WakeOutcome("gone")
         if not self.filter().admits(wake.run, found[0].agent, 0):
             return WakeOutcome("elsewhere")
+        while not self.free and wake.run not in self._plays:  # those of the reconciler are at work beside an engine's
+            await asyncio.wait(self._tasks, return_when=asyncio.FIRST_COMPLETED)
+        if self.leaving:
+            return WakeOutcome("leaving")
         task = await self.take_up(wake.run)
         if task is None:
             return WakeOutcome("held")

@@ -145,6 +145,13 @@ def test_no_diff_takes_for_ever(text: str) -> None:
 # ------------------------------------------------------------------------------------------------------ the envelope
 
 
+def test_blank_lines_at_the_end_of_a_patch_are_read_once() -> None:
+    """A model that wrote a megabyte of them stopped its server for half an hour, before anybody was asked."""
+    patch = "*** Begin Patch\n*** Update File: a\n@@\n-b\n+c\n" + "\n" * 300_000 + "*** End Patch"
+    [operation] = operations_of(patch)
+    assert operation.diff == "@@\n-b\n+c\n"
+
+
 def test_an_envelope_holds_several_files() -> None:
     patch = (
         "*** Begin Patch\n*** Update File: a.py\n*** Move to: b.py\n@@ def f\n-x\n+y\n*** End of File\n\n"

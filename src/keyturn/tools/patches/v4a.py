@@ -198,7 +198,7 @@ def _operation(head: re.Match[str], body: list[str]) -> ApplyPatchOperation:
             raise InvalidPatch(f"'*** Delete File: {path}' is followed by lines, but a file is deleted without any.")
         return ApplyPatchOperation("delete_file", path)
     while body and not body[-1].strip():
-        body = body[:-1]  # the space between two files
+        body.pop()  # the space between two files
     if not body and kind == "Update" and move_to is None:
         raise InvalidPatch(f"'*** Update File: {path}' is followed by no change.")
     diff = "".join(f"{line}\n" for line in body)
