@@ -111,8 +111,6 @@ class InboxRequestView(CallView):
             made |= _GLASS
         if detail.standing.withdraws:
             made |= _VOTED
-            if detail.standing.voted in ("approve", "edit"):
-                made.pop("a", None)
         if request.edit is not None:
             made.pop("x", None)
         return made | _BESIDE

@@ -16,7 +16,7 @@ def test_a_call_is_approved_and_its_result_is_seen(at: Desk) -> None:
     at.asks("notices", "support")
     page = at.window(path=f"/requests/{at.asked['notices']}")
     page.get_by_role("button", name="Approve this call").click()
-    expect(page.locator("#outcome")).to_contain_text("sent to #ops")
+    expect(page.locator(".gave")).to_contain_text("sent to #ops")
     expect(page.locator(".sentence")).to_contain_text("Approved by ada")
     expect(page.locator("#waiting")).to_have_text("1")
     assert at.state("notices") == "approve"
@@ -154,7 +154,7 @@ def test_a_call_runs_with_the_arguments_that_were_drawn(at: Desk) -> None:
     expect(page.locator("#change mark").last).to_have_text("dev")
     page.get_by_role("button", name="Approve with these arguments").click()
     expect(page.locator(".sentence")).to_contain_text("Approved with other arguments by ada")
-    expect(page.locator("#outcome")).to_contain_text("sent to #dev")
+    expect(page.locator(".gave")).to_contain_text("sent to #dev")
 
 
 @pytest.mark.trial
@@ -175,8 +175,8 @@ def test_two_windows_make_a_quorum(at: Desk) -> None:
     ada.get_by_role("button", name="Approve this call").click()
     expect(ben.locator("#outcome")).to_contain_text("1 of 2 approvals")
     ben.get_by_role("button", name="Approve this call").click()
-    expect(ben.locator("#outcome")).to_contain_text("refunded 129")
-    expect(ada.locator("#outcome")).to_contain_text("refunded 129")
+    expect(ben.locator(".gave")).to_contain_text("refunded 129")
+    expect(ada.locator(".gave")).to_contain_text("refunded 129")
     expect(ada.locator(".sentence")).to_contain_text("Approved by ada and ben")
     expect(ada.locator(".row.on .left")).to_have_text("approved")
 
