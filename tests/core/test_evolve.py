@@ -5,15 +5,16 @@ from typing import Any, get_args
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from msgspec import structs
 
 from keyturn.core import commands as cm
 from keyturn.core import events as ev
 from keyturn.core import evolve as module
-from keyturn.core.empties import owned
+from keyturn.core.empties import NONE, NOTHING_YET, owned
 from keyturn.core.errors import Conflict
 from keyturn.core.evolve import evolve, fold, viewed
 from keyturn.core.moves import move
-from keyturn.core.run import new_run, request_id
+from keyturn.core.run import copy_run, new_run, request_id
 from keyturn.core.usage import Counts
 from tests.core.samples import ASK, USED, Pen, asked, everything, nested, reply, result, says, start, tool, user
 
@@ -61,6 +62,21 @@ def test_what_all_runs_share_stays_empty() -> None:
         with pytest.raises(TypeError, match="shared"):
             getattr(new_run().let, change)(None)
     assert (new_run().named, new_run().let) == ({}, [])
+
+
+def test_a_copy_of_a_run_changes_nothing_of_the_run() -> None:
+    run = asked().run
+    shared = [field for field in structs.fields(run) if field.default is NONE or field.default is NOTHING_YET]
+    filled = [field.name for field in shared if field.name != "limits"]  # which are replaced whole
+    assert {"named", "grants", "let"} < set(filled)
+    for name in filled:
+        owned(run, name).clear()
+        setattr(run, name, {"x": 1} if isinstance(getattr(run, name), dict) else [1])
+    made = copy_run(run)
+    for name in filled:
+        assert getattr(made, name) == getattr(run, name)
+        owned(made, name).clear()
+        assert getattr(run, name), f"{name} of the run is that of its copy"
 
 
 # ------------------------------------------------------------------------------------------------------------ turns

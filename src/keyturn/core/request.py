@@ -161,7 +161,8 @@ def request_of(run: Run, call: Call) -> Request:
     """Describe a waiting call."""
     made = call.proposal
     tool = run.tools.get(made.tool, {})
-    shown = redact(_in_order(call.params, tool), made.secrets)
+    text, expires_at = call.text, call.expires_at
+    shown = redact(_in_order(parse(text or "{}"), tool), made.secrets)
     return Request(
         id=request_id(run, call.id),
         run=run.id,
@@ -171,14 +172,14 @@ def request_of(run: Run, call: Call) -> Request:
         agent=call.agent,
         digest=call_digest(run, call),
         asked_at=moment(call.asked_at),
-        expires_at=None if call.expires_at is None else moment(call.expires_at),
+        expires_at=None if expires_at is None else moment(expires_at),
         reason=call.reason,
         risk=made.risk or "",
         revision=call.revision,
         tool_kind=made.kind,
         tool_digest=made.tool,
         label=made.label,
-        arguments=canonical(shown) if made.secrets else call.text,
+        arguments=canonical(shown) if made.secrets else text,
         params=shown,
         preview=_preview(call, shown),
         terms=call.terms,
@@ -194,12 +195,12 @@ def request_of(run: Run, call: Call) -> Request:
         started_by=call.started_by,
         former=_former(call),
         claim=None if call.claim is None else _mark(call.claim),
-        snoozed=tuple([_mark(mark) for mark in call.snoozes.values()]),
+        snoozed=tuple([_mark(mark) for mark in call.snoozes.values()]) if call.snoozes else (),
         shape=call_shape(call),
         waits_for=_waits_for(run, call),
         confirmed=None if call.confirmed is None else _vote(call, call.confirmed.by or "", call.confirmed),
-        looked=tuple([Look(by, moment(at)) for by, at in call.looks.items()]),
-        withdrawn=tuple([_vote(call, made.by or "", made) for made in call.withdrawn]),
+        looked=tuple([Look(by, moment(at)) for by, at in call.looks.items()]) if call.looks else (),
+        withdrawn=tuple([_vote(call, made.by or "", made) for made in call.withdrawn]) if call.withdrawn else (),
         **(_steps_of(call) if in_chain(call) else {}),
     )
 

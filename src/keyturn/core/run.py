@@ -266,20 +266,21 @@ def copy_run(run: Run) -> Run:
         groups={
             group: {name: calls[name] for name in members} if members else NONE for group, members in run.groups.items()
         },
-        grants=run.grants.copy(),
-        grant_uses=run.grant_uses.copy(),
-        never=run.never.copy(),
-        lent=run.lent.copy(),
-        taken=run.taken.copy(),
-        owed=run.owed.copy(),
-        decided=run.decided.copy(),
-        reviews=run.reviews.copy(),
-        tools=run.tools.copy(),
+        named=run.named.copy() if run.named else NONE,
+        grants=run.grants.copy() if run.grants else NONE,
+        grant_uses=run.grant_uses.copy() if run.grant_uses else NONE,
+        never=run.never.copy() if run.never else NONE,
+        lent=run.lent.copy() if run.lent else NONE,
+        taken=run.taken.copy() if run.taken else NONE,
+        owed=run.owed.copy() if run.owed else NONE,
+        decided=run.decided.copy() if run.decided else NONE,
+        reviews=run.reviews.copy() if run.reviews else NONE,
+        tools=run.tools.copy() if run.tools else NONE,
         replies=run.replies.copy(),
-        let=run.let.copy(),
-        rejected=run.rejected.copy(),
-        denied=run.denied.copy(),
-        failed=run.failed.copy(),
+        let=run.let.copy() if run.let else NOTHING_YET,
+        rejected=run.rejected.copy() if run.rejected else NOTHING_YET,
+        denied=run.denied.copy() if run.denied else NOTHING_YET,
+        failed=run.failed.copy() if run.failed else NOTHING_YET,
     )
 
 
@@ -299,13 +300,13 @@ def _canonical_of(text: str) -> str:
 def call_digest(run: Run, call: Call) -> str:
     """Return the digest that an approval of this call is bound to."""
     basis = None if call.preview is None else call.preview.basis
-    named = run.copied_from or run.id
-    bound = bound_words(named, call.id, call.agent, call.proposal.tool, canonical_of(call.text), basis, call.asks)
+    named, text = run.copied_from or run.id, call.text
+    bound = bound_words(named, call.id, call.agent, call.proposal.tool, canonical_of(text), basis, call.asks)
     if call.renewed:  # nor on the same asking of the same copy, when that is brought back a second time
         bound.append(canonical(call.renewed))
     if call.need is not None:
         bound.append(canonical([call.need.requests, call.need.state, call.rounds]))
-    short = call.preview is None and call.need is None and len(call.text) <= _SHORT
+    short = call.preview is None and call.need is None and len(text) <= _SHORT
     return (_digest_of if short else keyed_digest)(call.proposal.key, *bound)
 
 
@@ -317,12 +318,14 @@ def _digest_of(key: str, *texts: str) -> str:
 
 def call_shape(call: Call) -> str:
     """Return the digest of what a call would do, whichever call it is; with secrets, whichever of its run."""
-    bound = ["shape", call.proposal.tool, call.state, canonical_of(call.text)]
+    text = call.text
+    bound = ["shape", call.proposal.tool, call.state, canonical_of(text)]
     if call.preview is not None and call.preview.basis:
         bound.append(canonical(call.preview.basis))
     if call.need is not None:
         bound.append(canonical([call.need.requests, call.need.state]))
-    return keyed_digest(call.proposal.key, *bound)
+    short = call.preview is None and call.need is None and len(text) <= _SHORT
+    return (_digest_of if short else keyed_digest)(call.proposal.key, *bound)
 
 
 def edit_digest(run: Run, call: Call, args: str, basis: dict[str, str] | None) -> str:

@@ -6,7 +6,7 @@ are woken after it.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import msgspec
@@ -50,12 +50,14 @@ def of_append(
     return CommitEffects(wakes, [(tenant, tally) for tally in changes.tallies] if changes.tallies else ())
 
 
-def merged(results: Iterable[Any]) -> CommitEffects:
+def merged(results: Sequence[Any]) -> CommitEffects:
     """Return the side effects of all jobs of a batch, from their results.
 
     >>> merged([None, CommitEffects([("a", "run")]), 3, CommitEffects([("b", "run")])]).wakes
     [('a', 'run'), ('b', 'run')]
     """
+    if len(results) == 1 and isinstance(results[0], CommitEffects):  # nearly every batch
+        return results[0]
     wakes: list[tuple[str, str]] = []
     tallies: list[tuple[str, Tally]] = []
     placed: list[Placing] = []

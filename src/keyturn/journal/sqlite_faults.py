@@ -22,27 +22,28 @@ class OpenFiles:
 
     def are_there(self) -> bool:
         """Return whether the files still have their names."""
-        inodes = self._inodes
-        for place, name in enumerate(self._names):  # twice in each commit, and so without a function of its own
-            try:
-                found = os.stat(name)
-            except FileNotFoundError:
-                if inodes[place] is not None:
-                    return False
-                continue
-            if inodes[place] is None:
-                inodes[place] = (found.st_dev, found.st_ino)
-            elif inodes[place] != (found.st_dev, found.st_ino):
-                return False
-        return True
+        try:  # twice in each commit, and so without a function for each file
+            file, wal, shm = map(os.stat, self._names)
+            found = [file[_INODE], wal[_INODE], shm[_INODE]]
+        except FileNotFoundError:
+            found = [_inode(name) for name in self._names]
+        if found == self._inodes:
+            return True
+        # A file that was not there at first is known from when it is.
+        kept = [now if before is None else before for before, now in zip(self._inodes, found, strict=True)]
+        self._inodes = kept
+        return found == kept
 
 
-def _inode(path: str) -> tuple[int, int] | None:
+# What names a file among all of this machine: its inode and its device, as they stand in what `stat` returns.
+_INODE = slice(1, 3)
+
+
+def _inode(path: str) -> tuple[int | float, ...] | None:
     try:
-        found = os.stat(path)
+        return os.stat(path)[_INODE]
     except FileNotFoundError:
         return None
-    return found.st_dev, found.st_ino
 
 
 def judge(error: BaseException) -> BatchFailed:

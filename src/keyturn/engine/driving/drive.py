@@ -142,12 +142,13 @@ class Drive(Writer):
         known = self._toolsets.get((frame.id, path))
         if known is not None and not fresh:
             return known
-        agent, context = self.graph.agent_at[path], await self._context_of(frame)
+        agent = self.graph.agent_at[path]
         tools, handoffs = agent.static_tools(), []
-        if tools is None:
-            tools = await agent.get_all_tools(context)
-        if agent.handoffs:
-            handoffs = [made for made in handoffs_of(agent) if await is_enabled(made, context, agent)]
+        if tools is None or agent.handoffs or known is None:
+            context = await self._context_of(frame)
+            tools = await agent.get_all_tools(context) if tools is None else tools
+            if agent.handoffs:
+                handoffs = [made for made in handoffs_of(agent) if await is_enabled(made, context, agent)]
         if known is None or not known.is_of(tools, handoffs):
             known = self._toolsets[frame.id, path] = toolset_of(agent, path, tools, handoffs)
         return known

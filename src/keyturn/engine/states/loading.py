@@ -102,7 +102,8 @@ def _context(saved: str, agent: Agent[Any], options: LoadOptions) -> RunContextW
 
 def checked_journal(journal: Any, run_id: object, agent: object) -> Journal:
     """Return the journal to load a run from; refuse arguments that are in each other's place, or something else."""
-    if not isinstance(journal, str | Journal):
+    # The class of a journal is remembered by what it has; of anything else each member is looked at.
+    if not (issubclass(type(journal), str | Journal) or isinstance(journal, Journal)):
         raise UserError(f"journal is a journal or its URL, not {type(journal).__name__}: load(journal, run_id, agent)")
     if not isinstance(run_id, str):
         raise UserError(f"run_id is a text, not {type(run_id).__name__}: load(journal, run_id, agent)")

@@ -6,7 +6,7 @@ request when they are told.
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from typing import Any
 
 from ...core import events as ev
@@ -24,36 +24,79 @@ TELLING = (ev.ReviewAsked, ev.CallLooked, ev.ExpiryNear, ev.GrantRevoked, ev.App
 
 def notices_of(run: Run, opened: list[Call], closed: dict[str, Closing], events: list[ev.AnyEvent]) -> list[Notice]:
     """Return the notices of a step that was just folded; `opened` and `closed` are its requests, by call."""
-    again = {event.call: event.why for event in events if isinstance(event, ev.CallAskedAgain)}
-    # A vote changes nothing of who is asked, but the word of the requester does: others decide from then on.
-    voted = {e.decision.call for e in events if isinstance(e, ev.VoteCast) and not e.decision.confirms}
-    voted |= {event.decision.call for event in events if isinstance(event, ev.VoteWithdrawn)}
-    voted |= {event.call for event in events if isinstance(event, ev.CallMarked | ev.CallLooked)}
+    kinds = set(map(type, events))
+    again = dict[str, str]()
+    if ev.CallAskedAgain in kinds:
+        again = {event.call: event.why for event in events if isinstance(event, ev.CallAskedAgain)}
+    voted = set[str]() if kinds.isdisjoint(_VOTED) else _voted(events)
     waits = {call.id for call in opened}
     told = [ended(run, closing) for call, closing in closed.items() if call not in waits]
     told += [created(run, call, again.get(call.id)) for call in opened if call.id not in voted or call.id in again]
     for event in events:
-        if isinstance(event, ev.ReviewAsked):
-            told.append(review_created(run, run.reviews[event.call]))
-        elif isinstance(event, ev.CallLooked):
-            about = {"at": run.now, "request": request_id(run, event.call), "person": event.decider.id}
-            told.append(Notice("request.looked", run.id, about))
-        elif isinstance(event, ev.CallMarked) and event.mark == "claim" and event.until is not None:
-            about = {"at": run.now, "request": request_id(run, event.call), "by": event.decider.id}
-            told.append(Notice("request.claimed", run.id, about))
-        elif isinstance(event, ev.ExpiryNear) and event.call in run.groups["wait"]:
-            told.append(_of_call(run, run.groups["wait"][event.call], "request.expiring"))
-        elif isinstance(event, ev.GrantRevoked):
-            by = event.decider.id if event.decider is not None else ""
-            told.append(Notice("grant.revoked", run.id, {"at": run.now, "grant": event.grant, "by": by}))
-        elif isinstance(event, ev.ApprovalWithdrawn):
-            about = {"at": run.now, "request": request_id(run, event.call), "by": event.decider.id}
-            told.append(Notice("approval.revoked", run.id, about))
-        elif isinstance(event, ev.CallDecided) and event.decision.broke_glass:
-            made = event.decision
-            about = {"at": run.now, "request": request_id(run, made.call), "by": made.by or ""}
-            told.append(Notice("request.glass_broken", run.id, about))
+        made = _TOLD.get(type(event))
+        if made is not None and (notice := made(run, event)) is not None:
+            told.append(notice)
     return told
+
+
+_VOTED = frozenset({ev.VoteCast, ev.VoteWithdrawn, ev.CallMarked, ev.CallLooked})
+
+
+def _voted(events: list[ev.AnyEvent]) -> set[str]:
+    """Return the calls of which nothing changed in who is asked: those voted on, marked and looked at.
+
+    The word of the requester is a vote that changes it: others decide from then on.
+    """
+    voted = {e.decision.call for e in events if isinstance(e, ev.VoteCast) and not e.decision.confirms}
+    voted |= {event.decision.call for event in events if isinstance(event, ev.VoteWithdrawn)}
+    return voted | {event.call for event in events if isinstance(event, ev.CallMarked | ev.CallLooked)}
+
+
+def _review_asked(run: Run, event: ev.ReviewAsked) -> Notice:
+    return review_created(run, run.reviews[event.call])
+
+
+def _looked(run: Run, event: ev.CallLooked) -> Notice:
+    return _by(run, "request.looked", event.call, "person", event.decider.id)
+
+
+def _marked(run: Run, event: ev.CallMarked) -> Notice | None:
+    claimed = event.mark == "claim" and event.until is not None
+    return _by(run, "request.claimed", event.call, "by", event.decider.id) if claimed else None
+
+
+def _expires(run: Run, event: ev.ExpiryNear) -> Notice | None:
+    call = run.groups["wait"].get(event.call)
+    return None if call is None else _of_call(run, call, "request.expiring")
+
+
+def _grant_revoked(run: Run, event: ev.GrantRevoked) -> Notice:
+    by = event.decider.id if event.decider is not None else ""
+    return Notice("grant.revoked", run.id, {"at": run.now, "grant": event.grant, "by": by})
+
+
+def _approval_withdrawn(run: Run, event: ev.ApprovalWithdrawn) -> Notice:
+    return _by(run, "approval.revoked", event.call, "by", event.decider.id)
+
+
+def _decided(run: Run, event: ev.CallDecided) -> Notice | None:
+    made = event.decision
+    return _by(run, "request.glass_broken", made.call, "by", made.by or "") if made.broke_glass else None
+
+
+def _by(run: Run, topic: str, call: str, who: str, name: str) -> Notice:
+    return Notice(topic, run.id, {"at": run.now, "request": request_id(run, call), who: name})
+
+
+_TOLD: dict[type[Any], Callable[[Run, Any], Notice | None]] = {
+    ev.ReviewAsked: _review_asked,
+    ev.CallLooked: _looked,
+    ev.CallMarked: _marked,
+    ev.ExpiryNear: _expires,
+    ev.GrantRevoked: _grant_revoked,
+    ev.ApprovalWithdrawn: _approval_withdrawn,
+    ev.CallDecided: _decided,
+}
 
 
 def resolved(run: Run, events: list[ev.AnyEvent]) -> list[Notice]:
