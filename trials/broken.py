@@ -60,7 +60,7 @@ BROKEN: list[Mutant] = [
     mutant(
         "digest without the arguments",
         "I4 a decision is bound to the arguments",
-        Edit(call_digest, "canonical_of(call.text),", "'{}',"),
+        Edit(call_digest, "canonical_of(text),", "'{}',"),
     ),
     mutant(
         "start not recorded before the effect",
@@ -432,12 +432,12 @@ BROKEN: list[Mutant] = [
     mutant(
         "secrets are hidden by the live tool",
         "I4 what is secret is a fact of the call",
-        Edit(request.request_of, "redact(_in_order(call.params, tool), made.secrets)", "call.params"),
+        Edit(request.request_of, 'redact(_in_order(parse(text or "{}"), tool), made.secrets)', "call.params"),
     ),
     mutant(
         "a state's MAC leaves out what was said",
         "I4 a saved state is believed only if it is ours",
-        Edit(blob._framed, '("schema_version", *_PARTS)', '("schema_version", *_PARTS[:-1])'),
+        Edit(blob._framed, "in _FRAMED", "in _FRAMED[:-1]"),
     ),
     mutant(
         "a restored store is not noticed",

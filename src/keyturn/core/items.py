@@ -53,9 +53,10 @@ def own_copy(value: Any) -> Any:
     >>> own_copy(given)["action"]["commands"] is given["action"]["commands"]
     False
     """
-    if type(value) in _PLAIN:
+    kind = _kind(value)
+    if kind in _PLAIN:
         return value
-    if _is(value, dict):
+    if kind is dict or _is(value, dict):
         if _PLAIN.issuperset(map(type, value.values())):  # most items are flat, and several are copied in each turn
             return dict(value)
         return {name: part if type(part) in _PLAIN else own_copy(part) for name, part in value.items()}
@@ -197,10 +198,12 @@ def wrong_in(item: Any) -> str | None:
         return "is nested too deep or holds what is no JSON"
     if deep:
         return f"is nested deeper than {DEEPEST} levels"
-    for name in ("type", "name"):
-        if not isinstance(item.get(name), _TEXT) or item.get("type", "") is None:
-            return f"has a {name} that is no text"
-    return halved or (_wrong_message(item) if item.get("type", "message") == "message" else None)
+    kind = item.get("type", "message")
+    if not isinstance(kind, str):
+        return "has a type that is no text"
+    if not isinstance(item.get("name"), _TEXT):
+        return "has a name that is no text"
+    return halved or (_wrong_message(item) if kind == "message" else None)
 
 
 _NAMED = ("id", "call_id", "arguments", "server_label", "approval_request_id")

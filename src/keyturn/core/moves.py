@@ -31,8 +31,10 @@ def move(run: Run, call: Call, verb: str) -> None:
     group = GROUPS.get(before)
     target = GROUPS.get(after)
     if group != target:
-        if group is not None and run.groups[group].pop(call.id, None) is not None and not run.groups[group]:
-            run.groups[group] = NONE
+        if group is not None:
+            members = run.groups[group]
+            if members.pop(call.id, None) is not None and not members:
+                run.groups[group] = NONE
         if target is not None:
             _enter(run, target, call)
     if after in READY:
@@ -149,6 +151,7 @@ def _pass_barrier(run: Run, frame: Frame) -> None:
 def recorded(run: Run, event: ev.ReplyRecorded) -> None:
     """Put a reply behind what its model was asked, and open its calls."""
     frame = run.frames[event.frame]
+    proposals = event.proposals
     frame.turn += 1
     frame.fresh = False
     frame.unread = False
@@ -157,10 +160,12 @@ def recorded(run: Run, event: ev.ReplyRecorded) -> None:
     frame.sent = len(frame.items)
     frame.heard = frame.sent if event.heard is None or frame.barrier else event.heard
     frame.replied = len(event.output)
-    frame.used_tools = frame.used_tools or bool(event.proposals)
-    frame.judged = event.judged and bool(event.proposals)
-    first = event.proposals[0] if event.proposals else None
-    frame.invalid = () if first is None or first.refused is None else _invalid(frame, event)
+    frame.judged = event.judged and bool(proposals)
+    frame.invalid = ()
+    if proposals:
+        frame.used_tools = True
+        if proposals[0].refused is not None:
+            frame.invalid = _invalid(frame, event)
     if event.response_id is not None:
         frame.response_id = event.response_id
     count(run, event)
@@ -170,13 +175,13 @@ def recorded(run: Run, event: ev.ReplyRecorded) -> None:
         run.turns = frame.turn
         run.response_id = event.response_id or run.response_id
     if frame.barrier:
-        frame.move("propose" if event.proposals else "reply")
-    if late and event.proposals:
+        frame.move("propose" if proposals else "reply")
+    if late and proposals:
         frame.queued.extend(late)
     elif late:
         read_in(frame, late)
         frame.unread = True
-    frame.open += len(event.proposals)
+    frame.open += len(proposals)
     open_calls(run, frame, event)
 
 

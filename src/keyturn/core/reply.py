@@ -40,10 +40,10 @@ def record_reply(run: Run, c: cm.RecordReply) -> Events:
     heard = None if c.heard is None or c.heard >= len(frame.items) else max(c.heard, 0)
     about = c.usage, c.response_id, c.request_id, c.tools, c.judged, c.model, heard
     yield ev.ReplyRecorded(c.frame, c.output, made, *about)
-    for index in range(len(made)):  # without a barrier, calls of earlier replies may be open: they are left alone
-        call = run.calls.get(call_id(frame.id, frame.turn, index))
-        if call is not None and call.state == "proposed" and call.proposal.gate == "ask":
-            yield from screened(run, call, Verdict("ask", terms=call.proposal.terms, by="tool"))
+    for index, proposal in enumerate(made):  # without a barrier, calls of earlier replies may be open: they are left
+        call = run.calls.get(call_id(frame.id, frame.turn, index)) if proposal.gate == "ask" else None
+        if call is not None and call.state == "proposed":
+            yield from screened(run, call, Verdict("ask", terms=proposal.terms, by="tool"))
 
 
 def refuse_reply(run: Run, c: cm.RefuseReply) -> Events:

@@ -161,7 +161,8 @@ def request_of(run: Run, call: Call) -> Request:
     """Describe a waiting call."""
     made = call.proposal
     tool = run.tools.get(made.tool, {})
-    text, expires_at = call.text, call.expires_at
+    text = call.text
+    expires_at = call.expires_at
     shown = redact(_in_order(parse(text or "{}"), tool), made.secrets)
     return Request(
         id=request_id(run, call.id),

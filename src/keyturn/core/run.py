@@ -263,9 +263,7 @@ def copy_run(run: Run) -> Run:
         run,
         frames=frames,
         calls=calls,
-        groups={
-            group: {name: calls[name] for name in members} if members else NONE for group, members in run.groups.items()
-        },
+        groups={name: {one: calls[one] for one in held} if held else NONE for name, held in run.groups.items()},
         named=run.named.copy() if run.named else NONE,
         grants=run.grants.copy() if run.grants else NONE,
         grant_uses=run.grant_uses.copy() if run.grant_uses else NONE,
@@ -300,7 +298,8 @@ def _canonical_of(text: str) -> str:
 def call_digest(run: Run, call: Call) -> str:
     """Return the digest that an approval of this call is bound to."""
     basis = None if call.preview is None else call.preview.basis
-    named, text = run.copied_from or run.id, call.text
+    named = run.copied_from or run.id
+    text = call.text
     bound = bound_words(named, call.id, call.agent, call.proposal.tool, canonical_of(text), basis, call.asks)
     if call.renewed:  # nor on the same asking of the same copy, when that is brought back a second time
         bound.append(canonical(call.renewed))

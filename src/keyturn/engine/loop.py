@@ -60,36 +60,35 @@ class Loop:
 
     async def advance(self) -> None:
         """Move the run until it is finished or only people can move it."""
+        drive = self.drive
         try:
             while True:
-                if self.drive.journal is not None:
-                    await self.drive.kept()
-                if self.drive.begun and self.drive.log.run.status == "cancelled":
+                if drive.journal is not None:
+                    await drive.kept()
+                if drive.begun and drive.log.run.status == "cancelled":
                     await self._abandon()
                 todo = self._todo()
-                if self.drive.feeds and any(effect.do in _BEGINS for effect in todo) and await self._listened():
-                    await self.drive.kept()
+                if drive.feeds and any(effect.do in _BEGINS for effect in todo) and await self._listened():
+                    await drive.kept()
                     todo = self._todo()
                 if not todo and not self._jobs:
                     break
-                if len(todo) == 1 and not self._jobs and self.drive.claim is None and not self.drive.attended:
+                if len(todo) == 1 and not self._jobs and drive.claim is None and not drive.attended:
                     await self._perform(todo[0])
                     self._heed_cancel()
                 else:
                     await self._together(todo)
                 if self._failing:
                     await self._close_failed()
-                if self._jobs and (self.drive.log.run.status == "cancelled" or "taken_over" in self.drive.stops):
+                if self._jobs and (drive.log.run.status == "cancelled" or "taken_over" in drive.stops):
                     await self._abandon()
         except asyncio.CancelledError:
             await asyncio.shield(self._abandon())
             raise
-        if self._failure is not None and self.drive.log.run.status != "cancelled":
+        if self._failure is not None and drive.log.run.status != "cancelled":
             raise self._failure
-        if self.drive.log.run.status == "failed":  # by whoever said so while it was moved
-            raise Conflict(
-                f"this run was stopped ({self.drive.log.run.error}) while it was executed: resume it to continue"
-            )
+        if drive.log.run.status == "failed":  # by whoever said so while it was moved
+            raise Conflict(f"this run was stopped ({drive.log.run.error}) while it was executed: resume it to continue")
 
     def _heed_cancel(self) -> None:
         """Raise a cancellation that code awaited in line may have swallowed."""
@@ -105,19 +104,20 @@ class Loop:
         return True
 
     def _todo(self) -> list[Effect]:
-        stops = self.drive.stops
-        self.drive.roused = False
-        if "failed" in stops or self.drive.log.run.status == "failed":
+        drive = self.drive
+        run, stops = drive.log.run, drive.stops
+        drive.roused = False
+        if "failed" in stops or run.status == "failed":
             return []
-        if self.drive.begun or "leaving" in stops:  # what is begun is done, even by who leaves
-            return [Effect("run", call) for call in self.drive.begun if Effect("run", call) not in self._jobs]
-        effects = pending(self.drive.log.run)
+        if drive.begun or "leaving" in stops:  # what is begun is done, even by who leaves
+            return [Effect("run", call) for call in drive.begun if Effect("run", call) not in self._jobs]
+        effects = pending(run)
         if "after_turn" in stops:
             effects = [effect for effect in effects if effect.do != "model"]
         elif "limit" in stops:
-            effects = self.drive.meter.hold_back(effects, busy=bool(self._jobs))
-        claiming = self.drive.claiming
-        if claiming is not None and claimable(self.drive.log.run, claiming):
+            effects = drive.meter.hold_back(effects, busy=bool(self._jobs))
+        claiming = drive.claiming
+        if claiming is not None and claimable(run, claiming):
             effects.append(Effect("run", claiming.call))
         if self._jobs or self._failing:
             effects = [effect for effect in effects if effect not in self._jobs and not self._below_failure(effect)]

@@ -39,16 +39,9 @@ class Place:
         if not self._used:
             self.leave()
 
-    @contextlib.contextmanager
-    def given(self) -> Generator[None]:
-        """Let the next work of this block have the place."""
-        token = _GIVEN.set(self)
-        try:
-            yield
-        finally:
-            _GIVEN.reset(token)
-            if not self._used and self._free is not None:
-                self.leave()
+    def given(self) -> Given:
+        """Let the next work of a block have the place."""
+        return Given(self)
 
     @contextlib.contextmanager
     def kept(self) -> Generator[None]:
@@ -70,6 +63,22 @@ class Place:
         free, self._free = self._free, None
         if free is not None:
             free.release()
+
+
+class Given:
+    """Lets the next work of a block have a place, which is left at its end where there was none; once for each call."""
+
+    __slots__ = ("_place", "_token")
+
+    def __init__(self, place: Place) -> None:
+        self._place = place
+
+    def __enter__(self) -> None:
+        self._token = _GIVEN.set(self._place)
+
+    def __exit__(self, *_raised: object) -> None:
+        _GIVEN.reset(self._token)
+        self._place.__exit__()
 
 
 #: The place of work that needs none.

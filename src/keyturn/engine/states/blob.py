@@ -17,6 +17,9 @@ from ...support.keys import OLD_VARIABLE, VARIABLE, ring
 
 MAX_BYTES = 64 * 1024 * 1024
 _PARTS = ("run", "agent", "context", "log", "undelivered")
+_FRAMED = ("schema_version", *_PARTS)
+_NEEDED = frozenset(_PARTS)
+_KNOWN = frozenset((*_FRAMED, "mac"))
 _STATE = "state"
 _encoder = msgspec.json.Encoder()
 
@@ -42,8 +45,7 @@ def pack(blob: Blob) -> dict[str, Any]:
 
 def _framed(data: Mapping[str, Any]) -> bytes:
     """Return what the MAC covers: each text behind its length."""
-    parts: list[bytes] = [data[name].encode() for name in ("schema_version", *_PARTS)]
-    return b"".join([b"%d:%b" % (len(part), part) for part in parts])
+    return b"".join([b"%d:%b" % (len(part := data[name].encode()), part) for name in _FRAMED])
 
 
 def to_text(packed: dict[str, Any]) -> str:
@@ -97,15 +99,18 @@ def _check_version(data: Mapping[str, Any]) -> None:
 
 def _check_texts(data: Mapping[str, Any], max_bytes: int) -> None:
     remedy = "pass what to_json() returned, unchanged"
-    missing = [repr(part) for part in _PARTS if part not in data]
-    if missing:
+    if not data.keys() >= _NEEDED:
+        missing = [repr(part) for part in _PARTS if part not in data]
         raise StateRejected(f"this state lacks its part {', '.join(missing)}; {remedy}")
-    wrong = next((part for part in _PARTS if not isinstance(data[part], str)), None)
-    if wrong is not None:
-        raise StateRejected(f"the part {wrong!r} of this state is not a text, but {_kind(data[wrong])}; {remedy}")
-    if set(data) - {"schema_version", "mac", *_PARTS}:
+    size = 0
+    for part in _PARTS:
+        text = data[part]
+        if not isinstance(text, str):
+            raise StateRejected(f"the part {part!r} of this state is not a text, but {_kind(text)}; {remedy}")
+        size += len(text)
+    if not data.keys() <= _KNOWN:
         raise StateRejected(f"this state has parts that are none of a state; {remedy}")
-    if sum(len(data[part]) for part in _PARTS) > max_bytes:
+    if size > max_bytes:
         raise StateRejected(f"this state is larger than the limit of {max_bytes} bytes; raise max_bytes to read it")
 
 

@@ -79,6 +79,8 @@ class UndeliveredDecisions(msgspec.Struct, omit_defaults=True):
 
     def since(self, taken: UndeliveredDecisions) -> UndeliveredDecisions:
         """Return what was added since a copy was taken."""
+        if self.empty and not self.replaced:
+            return UndeliveredDecisions(journalled=self.journalled)
         decisions = {call: said for call, said in self.decisions.items() if taken.decisions.get(call) is not said}
         grants = {call: said for call, said in self.grants.items() if taken.grants.get(call) is not said}
         known = {id(said) for said in [*taken.decisions.values(), *taken.replaced, *taken.input]}
