@@ -29,7 +29,13 @@ ELSEWHERE = {
 }
 LINES = 60
 # Whole web applications; and the whole of a guide, as it is there.
-LONGER = {"deep_web_approval": 90, "fastapi_inbox": 80, "human_in_the_loop": 90}
+LONGER = {
+    "deep_web_approval": 90,
+    "fastapi_inbox": 80,
+    "gated_celery": 70,
+    "gated_fastapi": 75,
+    "human_in_the_loop": 90,
+}
 
 
 def printed_by(docstring: str | None) -> str:

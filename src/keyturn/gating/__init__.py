@@ -20,6 +20,7 @@ from .errors import CallFailed as CallFailed
 from .errors import CallInDoubt as CallInDoubt
 from .errors import CallWaiting as CallWaiting
 from .errors import CallWithdrawn as CallWithdrawn
+from .errors import GatedCallError as GatedCallError
 from .gate import Gated as Gated
 from .gate import gated as gated
 from .gated_function import GatedFunction as GatedFunction

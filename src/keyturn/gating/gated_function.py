@@ -7,6 +7,7 @@ import contextlib
 import functools
 import inspect
 import json
+import time
 from collections.abc import AsyncGenerator, Callable, Generator
 from dataclasses import dataclass
 from typing import Any, Generic, ParamSpec, TypeVar, cast
@@ -30,6 +31,8 @@ P = ParamSpec("P")
 R = TypeVar("R")
 
 _PATIENCE = 25.0
+#: For how many seconds a worker is waited for, where no person is.
+_CHECKED = 10.0
 _HAS_RESULT = ("succeeded", "answered")
 _UNREADABLE = "keyturn: the result is no JSON and was not recorded"
 
@@ -107,7 +110,7 @@ class GatedFunction(Generic[P, R]):
         Raises `CallWaiting` while the decision is pending. A call that was run already returns its recorded result.
         """
         _check_no_loop(self.name)
-        state = self._own(self._door.run(self._looked(id)))
+        state = self._door.run(self._to_resume(id))
         if self._schema.is_async:
             return cast("R", self._resumed(state))
         attempt = Attempt()
@@ -117,7 +120,7 @@ class GatedFunction(Generic[P, R]):
 
     async def aresume(self, id: str | Pending) -> Any:
         """Run a call as `resume` does, without blocking the loop."""
-        return await self._resumed(self._own(await self._door.aio(self._looked(id))))
+        return await self._resumed(await self._door.aio(self._to_resume(id)))
 
     async def _resumed(self, state: AskState) -> Any:
         attempt = Attempt()
@@ -185,10 +188,20 @@ class GatedFunction(Generic[P, R]):
             announce(state, self._door.url_of(state))
         while state.status == "pending" and waits is True:
             state = await asks.wait(state.id, _PATIENCE)
-        return state
+        return await self._checked(state)
 
     async def _looked(self, id: str | Pending) -> AskState:
         return await self._door.open().get(_id_of(id))
+
+    async def _checked(self, state: AskState) -> AskState:
+        """Return a request once people are asked, or the newest policy about their decision: a worker does both."""
+        ends = time.monotonic() + _CHECKED
+        while _at_work(state) and time.monotonic() < ends:
+            state = await self._door.asks.wait(state.id, 0.1)
+        return state
+
+    async def _to_resume(self, id: str | Pending) -> AskState:
+        return self._own(await self._checked(await self._looked(id)))
 
     def _own(self, state: AskState) -> AskState:
         if state.tool != self.name:
@@ -369,3 +382,9 @@ def _check_no_loop(name: str) -> None:
     except RuntimeError:
         return
     raise UserError(f"{name}(...) would block the event loop that is running here: use `await {name}.aio(...)`")
+
+
+def _at_work(state: AskState) -> bool:
+    """Return whether a request is pending for a worker alone: its call is not proposed yet, or was just decided."""
+    decided = state.decided_at is not None and state.undo_until is None
+    return state.status == "pending" and (not state.digest or decided)
