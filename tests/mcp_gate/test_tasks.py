@@ -165,7 +165,11 @@ async def test_a_task_goes_on_after_a_restart_of_its_gate_and_is_forwarded_once(
         rows = {row.params["wall"]: row for row in await shop.there(shop.port.app.inbox.list())}
         await shop.there(shop.port.app.inbox.approve(rows["east"], by="ada"))
         await third.becomes(east, "input_required")  # the server has it
+        given_up = await third.task({"wall": "north"})
+        await third.sends("cancel", given_up)
     async with looking() as fourth:
+        with pytest.raises(MCPError, match="no such task"):
+            await fourth.status(given_up)
         assert (await fourth.becomes(west, "completed"))["result"] == result
         lost = (await fourth.becomes(east, "completed"))["result"]
         assert lost["isError"]

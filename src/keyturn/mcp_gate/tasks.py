@@ -135,7 +135,9 @@ class Tasks:
 
         async def cancel(context: Any, params: _TaskParams) -> dict[str, Any]:
             if params.task_id in self._known:
-                self._of(context, owner(context), params).work.cancel()
+                task = self._of(context, owner(context), params)
+                if not task.work.done():
+                    task.drop()
             else:
                 await self._cancelled(owner(context), client_of(context), params.task_id)
             return {"resultType": "complete"}
