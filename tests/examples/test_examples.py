@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import asyncio
 import inspect
+import logging
 import re
 import textwrap
+from collections.abc import Iterator
 from importlib import import_module
 from pathlib import Path
 from typing import Any
@@ -46,10 +48,15 @@ def printed_by(docstring: str | None) -> str:
 
 
 @pytest.fixture(autouse=True)
-def own_key(monkeypatch: pytest.MonkeyPatch) -> None:
+def own_key(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
     monkeypatch.setenv("KEYTURN_SECRET", "the-secret-of-these-tests")
     for variable in real_model.MODELS:
         monkeypatch.delenv(variable, raising=False)
+    root = logging.getLogger()  # a worker of Celery sets it up anew
+    level, handlers = root.level, [*root.handlers]
+    yield
+    root.setLevel(level)
+    root.handlers[:] = handlers
 
 
 @pytest.mark.usefixtures("forked_children")
