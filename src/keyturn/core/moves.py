@@ -161,11 +161,8 @@ def recorded(run: Run, event: ev.ReplyRecorded) -> None:
     frame.heard = frame.sent if event.heard is None or frame.barrier else event.heard
     frame.replied = len(event.output)
     frame.judged = event.judged and bool(proposals)
-    frame.invalid = ()
-    if proposals:
-        frame.used_tools = True
-        if proposals[0].refused is not None:
-            frame.invalid = _invalid(frame, event)
+    frame.used_tools = frame.used_tools or bool(proposals)
+    frame.invalid = _invalid(frame, event) if proposals and proposals[0].refused is not None else ()
     if event.response_id is not None:
         frame.response_id = event.response_id
     count(run, event)
