@@ -15,7 +15,7 @@ from keyturn.core import events as ev
 from keyturn.engine.run.log_cache import log_in
 from keyturn.testing import ScriptedModel
 from tests.playing import Effects, model, payer
-from tests.waiting import until_status
+from tests.waiting import until, until_status
 
 HERE = "http://localhost"
 CHANGES: tuple[tuple[str, Any], ...] = (("send", {"message": "Pay."}), ("fork", {}), ("resume", {"max_turns": 20}))
@@ -55,6 +55,35 @@ async def test_a_run_is_forked_once_under_a_name() -> None:
     other = await _app(journal).fork(run.id, once="retry-8")
     assert len({run.id, made[0].id, other.id}) == 3
     assert (await _app(journal).start("desk", "go", once="its-start")).id == run.id
+    assert (await check(journal)).ok
+
+
+@pytest.mark.parametrize("session", [None, "s1"])
+async def test_processes_that_start_a_run_of_one_name_at_the_same_time_start_one(session: str | None) -> None:
+    journal, kept = MemoryJournal(), MemorySession("s1")
+
+    def start(words: str, once: str) -> Any:
+        app = App([Agent("desk", model=model("done"))], journal, worker=False, sessions=lambda _id: kept)
+        return app.start("desk", words, once=once, session_id=session)
+
+    head, looked = journal.head, list[str]()
+
+    async def none_yet(run: str) -> int:
+        found = await head(run)
+        looked.append(run)
+        if len(looked) <= 4:
+            await until(lambda: len(looked) >= 4)  # none of them finds the run of another
+        return found
+
+    journal.head = none_yet  # the processes look at the same time
+    made = await asyncio.gather(*(start("go", "order-7") for _ in range(4)))
+    assert len({run.id for run in made}) == 1
+    await _app(journal).cancel(made[0].id)
+    looked.clear()
+    said = (start(words, "order-8") for words in ("go", "go", "stop", "stop"))
+    other = await asyncio.gather(*said, return_exceptions=True)
+    assert [type(each) for each in other if isinstance(each, Exception)] == [Conflict, Conflict], other
+    assert len(await _app(journal).runs()) == 2
     assert (await check(journal)).ok
 
 

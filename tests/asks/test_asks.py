@@ -40,7 +40,7 @@ from keyturn.presenting.source import RequestSource, source_of
 from keyturn.server.places import StreamPlaces, TooManyStreams
 from keyturn.testing import ScriptedModel, check
 from tests.server.programs import peopled
-from tests.waiting import until
+from tests.waiting import turns_of_the_loop, until
 
 ARGUMENTS = '{"order": "A1",  "amount": 5.0}'
 
@@ -364,6 +364,32 @@ async def test_who_comes_between_changes_what_a_withdrawal_and_a_report_rest_on(
         await app.asks.claim(again.id, again.digest, "job")
         first.append(lambda: app.asks.report(again.id, "job", "succeeded"))
         assert (await app.asks.report(again.id, "job", "succeeded")).status == "succeeded"
+        twice = await app.asks.ask(refund("o3"))
+        await pending(app, twice)
+        first.append(lambda: app.asks.withdraw(twice.id))
+        assert (await app.asks.withdraw(twice.id)).status == "withdrawn"
+
+
+async def test_a_claim_that_is_cancelled_holds_up_no_other(monkeypatch: Any) -> None:
+    lease, taken = MemoryJournal.claim, asyncio.Event()
+
+    async def slow(self: Any, run: str, *given: Any) -> Any:
+        made = await lease(self, run, *given)
+        if run == state.id and not taken.is_set():
+            taken.set()
+            await turns_of_the_loop(3)  # its answer is on its way
+        return made
+
+    monkeypatch.setattr("keyturn.asks.service._TRIES", 3)
+    async with office() as app:
+        state = await approved(app, await app.asks.ask(refund()))
+        monkeypatch.setattr(MemoryJournal, "claim", slow)
+        claiming = asyncio.ensure_future(app.asks.claim(state.id, state.digest, "job"))
+        await taken.wait()
+        claiming.cancel()
+        with pytest.raises(asyncio.CancelledError):
+            await claiming
+        assert (await app.asks.claim(state.id, state.digest, "job")).claimed_by == "external job"
 
 
 async def test_no_worker_and_no_resume_runs_what_a_caller_is_to_run(tmp_path: Any) -> None:

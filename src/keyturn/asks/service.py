@@ -72,6 +72,7 @@ class AskService:
 
     def __init__(self, host: AskHost, take: Callable[[Claim], Awaitable[Execution]]) -> None:
         self._host, self._take = host, take
+        self._claiming = set[asyncio.Future[None]]()
 
     @property
     def _journal(self) -> Store:
@@ -204,7 +205,7 @@ class AskService:
                 if state.digest != digest:
                     raise Conflict("this is not the call as you were shown it: look at the request again")
                 try:
-                    await self._drive(id, Claiming(CALL, digest, self._holder(account, name), duration))
+                    await self._driven(id, Claiming(CALL, digest, self._holder(account, name), duration))
                     continue
                 except _Held:
                     pass
@@ -214,6 +215,18 @@ class AskService:
                 raise Conflict("this request cannot be claimed: no decision was made yet")
             await asyncio.sleep(_PAUSE)  # a worker has it, and asks the newest policy
         raise Conflict("the run of this request is being moved by others; try again")
+
+    async def _driven(self, id: str, claiming: Claiming) -> None:
+        """Claim a call to the end, also where this is cancelled: a lease that is left behind holds up all others."""
+        driving = asyncio.ensure_future(self._drive(id, claiming))
+        self._claiming.add(driving)
+        driving.add_done_callback(self._ended)
+        await asyncio.shield(driving)
+
+    def _ended(self, driving: asyncio.Future[None]) -> None:
+        self._claiming.discard(driving)
+        if not driving.cancelled():
+            driving.exception()  # which nobody reads where the claim was cancelled
 
     async def _drive(self, id: str, claiming: Claiming) -> None:
         """Move the run as a worker would, and start the call."""
@@ -274,9 +287,15 @@ class AskService:
             call = log.run.calls.get(CALL)
             if state.status != "pending" and (pending or state.status != "approved"):
                 raise Conflict(f"this request cannot be withdrawn: it is {_said(state)}")
-            with contextlib.suppress(Outdated):  # it was decided or claimed meanwhile: look again
+            try:
                 await write_to(self._journal, log, *([] if call is None else [still(call)]), cm.Cancel(by, why))
-                return state_of(log)
+            except Outdated:  # it was decided or claimed meanwhile: look again
+                continue
+            except Conflict:
+                if log.run.status not in OVER:
+                    raise
+                continue  # another withdrew it first
+            return state_of(log)
 
     async def withdraw_all(self, account: str, *, why: str = "") -> None:
         """Withdraw every request of an account that is pending in the inbox, whomever it names as the requester."""

@@ -16,6 +16,7 @@ from typing import Any, Protocol, runtime_checkable
 
 import msgspec
 
+from ..core.errors import Conflict
 from ..core.priorities import NORMAL
 from .rows import (
     ALL,
@@ -44,6 +45,17 @@ class LostRace(Exception):
     ...
     keyturn.journal.base.LostRace: expected 2 lines, the log has 3
     """
+
+
+class RunHeld(Conflict):
+    """Raised where another process holds a run; the winner is its holder.
+
+    >>> RunHeld("5e1f", "worker-2").message
+    "run '5e1f' is held by 'worker-2'; wait for it"
+    """
+
+    def __init__(self, run: str, holder: str) -> None:
+        super().__init__(f"run {run!r} is held by {holder!r}; wait for it", winner=holder)
 
 
 async def is_other_store(journal: Any, known: str) -> bool:

@@ -9,7 +9,7 @@ import msgspec
 
 from ..core.errors import Conflict, LogDamaged
 from . import statements as say
-from .base import Claim, Lease, LostRace
+from .base import Claim, Lease, LostRace, RunHeld
 from .rows import ENDED
 from .store_thread import StoreConnection
 
@@ -65,7 +65,7 @@ def check_free(run: str, at: LogPlace) -> None:
     if at.holder is not None and at.now < at.until:
         if at.until > at.now + LONGEST_MS:
             raise HeldAhead(run)
-        raise Conflict(f"run {run!r} is held by {at.holder!r}; wait for it", winner=at.holder)
+        raise RunHeld(run, at.holder)
 
 
 def check_takable(run: str, at: LogPlace, lease: Lease) -> None:

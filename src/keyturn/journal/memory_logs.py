@@ -6,9 +6,8 @@ import asyncio
 from contextlib import suppress
 from dataclasses import dataclass, field
 
-from ..core.errors import Conflict
 from ..core.priorities import NORMAL
-from .base import Claim, ClaimFilter
+from .base import Claim, ClaimFilter, RunHeld
 from .commit_effects import CommitEffects
 from .memory_rows import MemoryRows
 from .rows import ENDED, Changes
@@ -107,7 +106,7 @@ def check_free(run: str, log: MemoryLog, now: int) -> None:
     """Raise `Conflict` naming who holds a run."""
     if log.held(now):
         assert log.holder is not None
-        raise Conflict(f"run {run!r} is held by {log.holder.worker!r}; wait for it", winner=log.holder.worker)
+        raise RunHeld(run, log.holder.worker)
 
 
 def earlier(one: int | None, other: int | None) -> int | None:

@@ -24,7 +24,7 @@ from ..core.errors import Conflict, KeyturnError
 from ..core.records import BY_GRANT
 from ..gating.claims import Attempt, outcome_of, renewed, reported
 from ..gating.door import AskPlace
-from ..gating.errors import NOT_RUN, error_of
+from ..gating.errors import NOT_RUN, GatedCallError, error_of
 from .line import HasAsks, InboxLine
 from .program import Graph, PausedThread, Program, name_of
 from .shapes import NotAccepted, PausedCall, Shape
@@ -125,8 +125,10 @@ class Mirror:
     async def _served(self, thread: Thread) -> None:
         try:
             await self.resume(thread)
-        except KeyturnError as error:  # it is pending, or another process has it: the next look may find it otherwise
+        except (GatedCallError, Conflict) as error:  # it is pending, or another process has it
             _log.debug("thread %s was not resumed: %s", thread, error)
+        except KeyturnError as error:
+            _log.warning("thread %s was not resumed: %s", thread, error)
         except Exception:
             _log.exception("thread %s was not resumed", thread)
 

@@ -170,7 +170,9 @@ class Writer:
                 else:
                     await self.hold.append(log.run, len(log), line, rows)
             except LostRace:
+                run = log.run.id
                 log.refold()
+                log.run.id = run  # that of a start under a name, which another process was faster with
                 fruitless = 0 if await self._catch_up() else fruitless + 1
                 if fruitless >= _FRUITLESS:  # its head and its lines do not agree: no attempt would ever win
                     raise StorageError(

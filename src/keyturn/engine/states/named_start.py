@@ -5,6 +5,7 @@ The name is in the run's id and the words are in its log, so that this holds for
 
 from __future__ import annotations
 
+import asyncio
 import hashlib
 from collections.abc import Awaitable, Callable
 from typing import Any
@@ -12,10 +13,12 @@ from typing import Any
 from ...core.digest import canonical
 from ...core.errors import Conflict
 from ...core.people import plain_text
-from ...journal.base import Journal, LostRace
+from ...journal.base import Journal, LostRace, RunHeld
 from ..run.log_cache import log_in
 
 ONCE = "once"
+# For how long a start waits for that of another process: as long as a session takes.
+_LOOKS, _PAUSE = 100, 0.05
 _PLAIN = (dict, list, str, int, float, bool, type(None))
 
 
@@ -45,11 +48,25 @@ class NamedStart:
         if await self._there(journal):
             return self.run
         try:
-            return await begin()
+            await begin()
+        except RunHeld:  # another process begins it right now, and tells its session
+            if await self._comes(journal):
+                return self.run
+            raise
         except (Conflict, LostRace):
             if await self._there(journal):  # another process was faster
                 return self.run
             raise
+        await self._there(journal)  # a start in a session may find that another process was faster
+        return self.run
+
+    async def _comes(self, journal: Journal) -> bool:
+        """Return whether the run begins within a moment."""
+        for _ in range(_LOOKS):
+            if await self._there(journal):
+                return True
+            await asyncio.sleep(_PAUSE)
+        return False
 
     async def _there(self, journal: Journal) -> bool:
         if not await journal.head(self.run):
