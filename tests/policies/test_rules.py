@@ -15,6 +15,7 @@ from keyturn.core.errors import UserError
 from keyturn.core.policy import CallView, Verdict
 from keyturn.core.predicates.predicate import holds
 from keyturn.policies.base import PolicyLike
+from keyturn.policies.limits import Calls
 from keyturn.policies.rules import SHADOWS, Policy, Rule, allow, ask, deny
 from tests.playing import Desk, Run
 from tests.table import each
@@ -25,6 +26,10 @@ FOUR_EYES = Approval(role="ops", quorum=2)
 def call(tool: str = "pay", params: Any = None, **more: Any) -> CallView:
     seen: dict[str, Any] = {"kind": "function", "agent": "desk", "digest": "5e1f", "call_id": "call_1", **more}
     return CallView(tool, params={"amount": 50} if params is None else params, **seen)
+
+
+def broken(view: CallView, context: Any) -> bool:
+    raise ValueError("hunter2")
 
 
 def action(policy: Policy, view: CallView, context: Any = None) -> str | None:
@@ -122,13 +127,25 @@ def test_a_condition_that_raises_asks(make: Any) -> None:
 
 
 def test_a_condition_that_raises_asks_on_the_rules_terms_and_tells_no_secret() -> None:
-    def broken(view: CallView, context: Any) -> bool:
-        raise ValueError("hunter2")
-
     verdict = Policy(ask(when=broken, approval=FOUR_EYES), allow())(call())
     assert verdict is not None
     assert (verdict.action, verdict.terms) == ("ask", FOUR_EYES)
     assert "hunter2" not in verdict.reason
+
+
+@each(
+    ("rule", "by"),
+    [(allow(when=broken), "policy:2"), (ask(when=broken), "policy:2"), (deny(when=broken), "policy:2"),
+     (ask(over=Calls(9)), "policy:2"), (allow(when=lambda _view, _context: 1), "policy:2")],
+)  # fmt: skip
+def test_a_condition_without_an_answer_hides_no_rule_that_denies(rule: Rule, by: str) -> None:
+    """An argument that made a condition fail turned a call that is denied into one that a person could approve."""
+    bare = call()
+    denied = Verdict("deny", "not from here", None, by)
+    assert Policy(rule, deny(reason="not from here"))(bare) == denied
+    assert Policy(rule, deny(reason="not from here")).explain(bare).verdict == denied
+    assert action(Policy(rule, default="deny"), bare) == "deny"
+    assert action(Policy(rule, allow()), bare) == "ask"
 
 
 @each("answer", [None, 1, 0, "yes", "", [], ["yes"], object()])

@@ -14,7 +14,7 @@ class RuleFinding(msgspec.Struct, frozen=True):
     """Holds what one rule says of a call: its verdict, or None where it does not match, and why.
 
     `applies` lists the conditions that hold, `untold` those of which nobody can tell; `passed` is why the rule does not
-    match, "" where it does.
+    match, "" where it does. `settles` is whether no rule below is looked at.
 
     >>> RuleFinding(2, "deny", Verdict("deny"), applies=("'to' is listed",)).passed
     ''
@@ -26,6 +26,7 @@ class RuleFinding(msgspec.Struct, frozen=True):
     applies: tuple[str, ...] = ()
     untold: tuple[str, ...] = ()
     passed: str = ""
+    settles: bool = False
 
     def __str__(self) -> str:
         name = f"rule {self.number} ({self.action})"

@@ -128,8 +128,24 @@ class Rule:
 
     def verdict(self, call: CallView, context: object = None, by: str = "policy") -> Verdict | None:
         """Return what this rule says of a call; None where it does not match."""
+        return self.judged(call, context, by)[0]
+
+    def judged(self, call: CallView, context: object = None, by: str = "policy") -> tuple[Verdict | None, bool]:
+        """Return what this rule says of a call, and whether it settles it: no rule below is looked at."""
         truth = self._truth(call)
-        return self._said(call, truth, self._answer(call, context), by) if self._means(truth) else None
+        answer = self._means(truth) and self._answer(call, context)
+        verdict = self._said(call, truth, answer, by)
+        return verdict, self._settles(call, verdict, answer)
+
+    def _settles(self, call: CallView, verdict: Verdict | None, answer: bool | str) -> bool:
+        """Return whether no rule below is looked at.
+
+        One that asks about a tool by the words of its name alone, or since its condition or limit has no answer,
+        loosens nothing that is said below.
+        """
+        if verdict is None or verdict.action != "ask":
+            return verdict is not None
+        return not (isinstance(answer, str) or self.by_words(call.tool))
 
     def names(self, tool: str) -> bool:
         """Return whether the rule is about tools of a name.
@@ -181,13 +197,14 @@ class Rule:
         other = self._another(call)
         found = [] if other else list(findings(self.where, self._compared(call)))
         answer = self._means(truth) and self._answer(call, context)
-        verdict = self._said(call, truth, answer, f"policy:{number}") if answer is not False else None
+        verdict = self._said(call, truth, answer, f"policy:{number}")
         applies = [each.says for each in found if each.truth is Truth.YES]
         if verdict is not None and (self.over is not None or self.when is not None):
             applies.append(self._beside(answer))
         untold = tuple(each.says for each in found if each.truth is Truth.UNKNOWN)
         passed = "" if verdict is not None else other or self._passed(found, truth)
-        return RuleFinding(number, self.action, verdict, tuple(applies), untold, passed)
+        settles = self._settles(call, verdict, answer)
+        return RuleFinding(number, self.action, verdict, tuple(applies), untold, passed, settles=settles)
 
     def _truth(self, call: CallView) -> Truth:
         return Truth.NO if self._another(call) else evaluate(self.where, self._compared(call))

@@ -95,9 +95,9 @@ class Policy(Sealed):
         """
         stated: list[Verdict | None] = []
         for number, rule in enumerate(self.rules, 1):
-            verdict = rule.verdict(call, context, f"policy:{number}")
+            verdict, settles = rule.judged(call, context, f"policy:{number}")
             stated += [verdict] if verdict is not None else []
-            if _settles(rule, call, verdict):
+            if settles:
                 break
         else:
             stated.append(self.default)
@@ -117,7 +117,7 @@ class Policy(Sealed):
         default: list[Verdict | None] = []
         for number, rule in enumerate(self.rules, 1):
             found.append(rule.explain(call, context, number))
-            if _settles(rule, call, found[-1].verdict):
+            if found[-1].settles:
                 break
         else:
             default.append(self.default)
@@ -226,14 +226,6 @@ read_only, over, reason, approval, stop, review
     @classmethod
     def _of(cls, made: PolicyParts) -> Policy:
         return cls(*made.rules, default=made.default, shadow=made.shadow)
-
-
-def _settles(rule: Rule, call: CallView, verdict: Verdict | None) -> bool:
-    """Return whether no rule below is looked at.
-
-    One that asks about a tool by the words of its name alone loosens nothing that is said below of that very tool.
-    """
-    return verdict is not None and (verdict.action != "ask" or not rule.by_words(call.tool))
 
 
 def _stricter(asked: Verdict | None, below: Verdict | None) -> Verdict | None:
