@@ -160,7 +160,7 @@ def test_a_link_is_a_url_and_a_code_that_a_phone_can_open(
     monkeypatch.delenv("KEYTURN_SERVER", raising=False)
     plain = said(capsys, "link", "ADA")
     assert re.search(r"for ada \(valid for 24 hours\): http://localhost:8321/enter#kt_\w+\n", plain)
-    assert "pass the server's address with --url" in plain
+    assert "pass one that they reach: --url" in plain
     monkeypatch.setattr("sys.stdout.isatty", lambda: True, raising=False)
     assert "█" not in said(capsys, "link", "ada"), "no phone opens localhost"
     for address in ("http://127.0.0.1:8321", "http://0.0.0.0:8321", "http://[::1]:8321"):

@@ -14,7 +14,7 @@ from keyturn.audit.checker import check
 from keyturn.core.errors import Conflict, NotPending
 from keyturn.core.people import Decider
 from keyturn.journal import open_journal
-from keyturn.realtime import RealtimeAgent
+from keyturn.realtime import RealtimeAgent, RealtimeRunner, RealtimeSession
 from keyturn.testing.loopback.realtime import Call, Gate
 from tests.realtime.attending import OwnModel, conversing, talking_to
 from tests.realtime.desk import ran, refund, support
@@ -259,6 +259,29 @@ async def test_the_model_is_told_of_a_call_in_doubt_that_it_may_have_run() -> No
         await until(lambda: notes(again))
         assert ["it is not known whether it ran" in note for note in notes(again)] == [True]
         await last.resolve_tool_call(last.pending_approvals[0], "ran", "paid")
+
+
+async def test_a_call_that_is_decided_while_the_model_is_told_of_another_waits_no_more() -> None:
+    """The connection could not be opened: there are no words for a call that was decided and has not started."""
+    journal, first, sessions = MemoryJournal(), OwnModel(), list[RealtimeSession]()
+
+    class Deciding(OwnModel):
+        async def send_event(self, event: Any) -> None:
+            await super().send_event(event)
+            if len(notes(self)) == 1 and len(sessions[0].pending_approvals) == 2:
+                await Inbox(journal).approve((await Inbox(journal).list())[-1], by="bob")
+                await until(lambda: len(sessions[0].pending_approvals) == 1)
+
+    async with talking_to(first, support(), journal=journal) as (session, told):
+        await first.calls("refund", {"order": "A1"}, call_id="c1")
+        await told.until("tool_approval_required")
+        await first.calls("refund", {"order": "A2"}, call_id="c2")
+        await told.until("tool_approval_required", 2)
+    again = Deciding()
+    sessions.append(await RealtimeRunner(support(), model=again, journal=journal).run(resume=session.run_id))
+    async with sessions[0]:
+        await until(again.outputs)
+        assert ["c1" in note for note in notes(again)] == [True]
 
 
 @pytest.mark.parametrize("words", [lambda _tool, _call: 1 / 0, lambda _tool, _call: 7], ids=["raises", "no text"])

@@ -15,6 +15,7 @@ from ..core.call_ids import ROOT, is_below
 from ..core.items import Item
 from ..core.people import plain_text
 from ..core.run import Call, Frame, Run
+from ..core.states import WAITING
 from ..engine.driving.provider_line import NO_LINE
 from ..support.user_code import run_callback
 from .conversation import KEPT, kept_id, on_the_wire, output_text
@@ -278,7 +279,7 @@ class ConnectionDelivery:
         told = False
         for call in list(run.groups["wait"].values()):
             asked = (call.id, call.asks)
-            if asked in self._told:
+            if asked in self._told or call.state not in WAITING:  # decided while the model was told of another
                 continue
             self._told.add(asked)
             if self._session.words is not None:
