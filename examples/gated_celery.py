@@ -12,8 +12,8 @@ import asyncio
 import tempfile
 from typing import Any
 
-from celery import Celery
-from celery.contrib.testing import worker
+from celery import Celery  # pyright: ignore[reportMissingTypeStubs]  # it has no types
+from celery.contrib.testing import worker  # pyright: ignore[reportMissingTypeStubs]  # nor this
 
 from keyturn import App, ExternalAgent
 from keyturn.gating import CallWaiting, Gated
