@@ -37,6 +37,7 @@ class Person:
     def __init__(self, world: World, name: str) -> None:
         self.world, self.name, self.dice = world, name, world.people_dice
         self._old: list[RequestRow] = []
+        self.rejects = False  # what cannot be approved any more, such as a step whose approver may not approve now
 
     async def act(self, run: str, sites: list[Site]) -> None:
         """Do one thing about a run."""
@@ -277,6 +278,8 @@ class Person:
         if kind == "external":
             asked = dice.choice(("answer", "answer", "answer", "reject"))
             return asked, {"output": "yes"} if asked == "answer" else {"message": "no"}
+        if self.rejects:
+            return "reject", {}
         numbered = isinstance(params, dict) and "n" in params
         verdict = dice.choices(VERDICTS, (52, 14, 12, 8, 10, 2))[0]
         if verdict == "edit" and numbered:

@@ -270,30 +270,30 @@ class Stage:
     async def _end_all(self) -> None:
         """In the calm somebody decides whatever waits: every run must end, or have failed for a reason that stays."""
         world = self.world
-        site, person = Site(world, "last", drills=False), Person(world, LAST[0])
+        site, (person, second) = Site(world, "last", drills=False), [Person(world, name) for name in LAST[:2]]
         if site.config.policy is None and world.plan.kinds.late_policy:  # what began under one resumes under one
             site.config.policy = site.app.policy = Policy()
         world.loop.begin(site.process, site.serve())
         runs, late = list[str](), list[str]()
-        for _ in range(60):
+        for number in range(60):
             await asyncio.sleep(20.0)
+            person.rejects = second.rejects = number > 30
             runs = [run for run in self._open_runs() if not await self._tripped(run)]
             late = overdue(world.witness.runs)
             if not runs and not late:
                 break
             for run in runs:
-                await self._help(person, site, run)
+                await self._help(person, second, site, run)
         world.loop.kill(site.process)
         for each in late:
             world.wrong(each)
         for run in runs:
             world.wrong(f"run {run[:4]} does not end: {_stands((await log_in(world.store, run)).run)}")
 
-    async def _help(self, person: Person, site: Site, run: str) -> None:
+    async def _help(self, person: Person, second: Person, site: Site, run: str) -> None:
         """Decide what waits, on the list or in hand, and see that it goes on."""
         if site.by_app or self.world.talked(run) or self.world.people_dice.random() < 0.5:
             await person.asks(site, lambda: person.say(site, run))
-            second = Person(self.world, LAST[1])
             await second.asks(site, lambda: second.say(site, run))
         else:
             await person.asks(site, lambda: person.visit(site, run))
