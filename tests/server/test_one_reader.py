@@ -15,6 +15,7 @@ from argon2 import PasswordHasher
 from starlette.responses import Response
 
 from keyturn import MemoryJournal, NotAllowed
+from keyturn.core.errors import StorageError
 from keyturn.core.strict import parse
 from keyturn.journal.rows import Query
 from keyturn.server import streams
@@ -88,7 +89,7 @@ async def test_what_streams_looked_up_is_not_kept_for_those_that_have_gone() -> 
     assert not kept
 
 
-async def test_who_waits_for_one_run_is_told_of_that_run_alone() -> None:
+async def test_who_waits_for_one_run_is_told_of_that_run_alone(monkeypatch: pytest.MonkeyPatch) -> None:
     journal = MemoryJournal()
     live = Live(journal)
     await journal.append("mine", 0, [b"one"])
@@ -105,6 +106,13 @@ async def test_who_waits_for_one_run_is_told_of_that_run_alone() -> None:
         await turns_of_the_loop(5)
         live.end()
         assert await ended is None
+
+    async def away(run: str) -> int:
+        raise StorageError(f"{run} cannot be read")
+
+    monkeypatch.setattr(journal, "head", away)
+    with pytest.raises(StorageError):
+        await anext(live.changes(60, "mine"))
     assert live.listeners == 0
 
 

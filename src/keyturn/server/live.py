@@ -43,22 +43,36 @@ class Live:
         """Return how many listen."""
         return len(self._rings) + len(self._of_runs)
 
-    def changes(self, every: float, run: str = "") -> AsyncGenerator[bool]:
+    async def changes(self, every: float, run: str = "") -> AsyncGenerator[bool]:
         """Yield at once, then after whatever was written (True), and when nothing was for so many seconds (False).
 
         With `run`, whatever was written to that run.
         """
-        return self._of_run(run, every) if run else self._of_all(every)
-
-    async def _of_run(self, run: str, every: float) -> AsyncGenerator[bool]:
-        ring = asyncio.Event()
-        self._of_runs.add(ring)
-        following = asyncio.ensure_future(self._follow_run(run, await self._store.head(run), ring))
-        try:
+        async with self._listening_to(run) if run else self._listening() as ring:
             changed = True
             while not self.ended.is_set():
                 yield changed
                 changed = await _rung(ring, every)
+
+    @contextlib.asynccontextmanager
+    async def _listening(self) -> AsyncGenerator[asyncio.Event]:
+        ring = asyncio.Event()
+        self._rings.add(ring)
+        self._watch()
+        try:
+            yield ring
+        finally:
+            self._rings.discard(ring)
+            if not self._rings:
+                self._looked.clear()
+
+    @contextlib.asynccontextmanager
+    async def _listening_to(self, run: str) -> AsyncGenerator[asyncio.Event]:
+        head, ring = await self._store.head(run), asyncio.Event()
+        following = asyncio.ensure_future(self._follow_run(run, head, ring))
+        self._of_runs.add(ring)
+        try:
+            yield ring
         finally:
             following.cancel()
             self._of_runs.discard(ring)
@@ -73,20 +87,6 @@ class Live:
         async with contextlib.aclosing(self._store.watch(run, head)) as lines:
             async for _ in lines:
                 ring.set()
-
-    async def _of_all(self, every: float) -> AsyncGenerator[bool]:
-        ring = asyncio.Event()
-        self._rings.add(ring)
-        self._watch()
-        try:
-            changed = True
-            while not self.ended.is_set():
-                yield changed
-                changed = await _rung(ring, every)
-        finally:
-            self._rings.discard(ring)
-            if not self._rings:
-                self._looked.clear()
 
     async def once(self, what: Hashable, look: Callable[[], Coroutine[Any, Any, Any]]) -> Any:
         """Return what a look finds; those who ask for the same after the same change share one look."""
