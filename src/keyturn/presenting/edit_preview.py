@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Iterator
-from typing import Any, LiteralString
+from typing import Any, LiteralString, cast
 
 import msgspec
 from msgspec.structs import replace
@@ -49,13 +49,14 @@ def field_problem(value: object, error: Exception) -> str:
     return text if text.endswith(".") else f"{text}."
 
 
-def changed_arguments(before: dict[str, Any], after: dict[str, Any], label: LiteralString = "change") -> list[Block]:
+def changed_arguments(asked: Any, approved: Any, label: LiteralString = "change") -> list[Block]:
     """Return the arguments that were changed, before and after; a text line by line.
 
     >>> [made] = changed_arguments({"to": "ann", "amount": 50}, {"to": "ann", "amount": 5})
     >>> made.before, made.after
     ('amount: 50\\n', 'amount: 5\\n')
     """
+    before, after = _by_name(asked), _by_name(approved)
     changed = [name for name in {**before, **after} if _one(before, name) != _one(after, name)]
     texts = [name for name in changed if is_text(before.get(name)) or is_text(after.get(name))]
     old, new = ("".join(_one(side, name) for name in changed if name not in texts) for side in (before, after))
@@ -66,6 +67,11 @@ def changed_arguments(before: dict[str, Any], after: dict[str, Any], label: Lite
             sides = [f"{side}\n" if side else "" for side in sides]
         blocks.append(Diff(*sides, label=f"{label} to {shown_name(name)}"))
     return blocks
+
+
+def _by_name(arguments: Any) -> dict[str, Any]:
+    """Return arguments by name; a tool that takes one text has it as its input."""
+    return cast("dict[str, Any]", arguments) if isinstance(arguments, dict) else {"input": arguments}
 
 
 def _one(side: dict[str, Any], name: str) -> str:

@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from keyturn import Agent, App, Approval, MemoryJournal, Runner, RunState, function_tool
+from keyturn import Agent, App, Approval, CustomTool, MemoryJournal, Runner, RunState, function_tool
 from keyturn.core.errors import LogDamaged
 from keyturn.models.scripted.model import ScriptedModel, assistant_message, function_call
 from keyturn.tools.base import OutcomeUnknown
@@ -141,6 +141,21 @@ async def test_an_edited_call_shows_what_was_requested_and_what_was_approved() -
         approved, changed = shown.index("As approved"), shown.index("Changes to what was requested")
         assert approved < shown.index('channel: "#dev"') < changed < shown.index("#ops")
         assert "The result sent to #dev" in shown  # without the notice of the edit, which the model reads
+
+
+async def test_the_text_of_a_tool_that_takes_nothing_else_is_shown_as_requested_and_as_approved() -> None:
+    query = CustomTool("query", "Runs a query.", lambda _context, text: f"ran {text}", needs_approval=True)
+    call = {"type": "custom_tool_call", "call_id": "c1", "name": "query", "input": "select 1"}
+    agents = [Agent("desk", model=ScriptedModel([call, "ok"]), tools=[query])]
+    app, tokens, asked = await staffed("desk", agents=agents)
+    async with app:
+        row = await app.inbox.get(asked["desk"])
+        await app.inbox.approve(row.id, by="ada", edit="select 2", digest=row.digest)
+        await app.result(row.run, 20)
+        shown = words(await Visiting(app, tokens["ada"]).see(f"/requests/{row.id}"))
+        assert "The result ran select 2 As approved" in shown
+        changes = shown.index("Changes to what was requested")
+        assert changes < shown.index("select 1", changes) < shown.index("select 2", changes)
 
 
 async def test_an_edit_that_was_undone_stays_and_the_page_says_what_would_run_now() -> None:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any, NamedTuple, cast
+from typing import Any, NamedTuple
 
 from ...core import events as ev
 from ...core.durations import milliseconds
@@ -59,6 +59,6 @@ def edit_of(steps: Sequence[ev.Step], call: str) -> DrawnEdit | None:
     edited = edited_in(steps, call)
     if edited is None:
         return None
-    asked, approved = (cast("dict[str, Any]", parse(text or "{}")) for text in (edited.before, edited.after))
+    asked, approved = (parse(text or "{}") for text in (edited.before, edited.after))
     changed = Preview(tuple(changed_arguments(asked, approved)))
     return DrawnEdit(blocks_of(plain_preview(approved), approved), blocks_of(changed, {}), edited.by)
