@@ -114,7 +114,7 @@ async def test_runs_of_other_apps_are_left_to_them() -> None:
     await fleet.line.end()
 
 
-async def test_no_engine_has_more_runs_moved_at_once_than_there_are_slots() -> None:
+async def test_no_engine_has_more_runs_moved_at_once_than_there_are_slots(tmp_path: Any) -> None:
     """The reconciler moved as many beside those of DBOS, and an engine that delivered all at once had all moved."""
     gate, working, most = asyncio.Event(), list[str](), list[int]()
 
@@ -126,19 +126,18 @@ async def test_no_engine_has_more_runs_moved_at_once_than_there_are_slots() -> N
         working.pop()
         return "done"
 
-    fleet = _Fleet(slots=2)
     asks = ScriptedModel(lambda asked: "done" if tool_outputs(asked) else [function_call("work", {})])
-    fleet.app = App([Agent("desk", model=asks, tools=[work])], fleet.journal, worker=False)
-    fleet.mover = Mover(
-        fleet.journal, fleet.app._taken, name="worker", slots=2, lease_ms=TTL_MS, agents=lambda: ["desk"]
-    )
-    async with fleet.app:
-        runs = [(await fleet.app.start("desk", "go")).id for _ in range(4)]
-        moves = [asyncio.ensure_future(fleet.mover.move(Wake("default", run, "1"))) for run in runs]
+    journal = open_journal(f"sqlite:///{tmp_path}/runs.db")  # it answers later, as all shared ones do
+    app = App([Agent("desk", model=asks, tools=[work])], journal, worker=False)
+    mover = Mover(journal, app._taken, name="worker", slots=2, lease_ms=TTL_MS, agents=lambda: ["desk"])
+    async with app:
+        runs = [(await app.start("desk", "go")).id for _ in range(4)]
+        moves = [asyncio.ensure_future(mover.move(Wake("default", run, "1"))) for run in runs]
         await until(lambda: len(working) >= 2)
         await asyncio.wait(moves, timeout=0.3)
         gate.set()
         outcomes = [(await move).outcome for move in moves]
+    await journal.close()
     assert (outcomes, max(most)) == (["moved"] * 4, 2)
 
 

@@ -8,7 +8,8 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import Awaitable, Callable, Collection
+from collections.abc import Awaitable, Callable, Collection, Generator
+from contextlib import contextmanager
 
 from msgspec import structs
 
@@ -58,6 +59,8 @@ class Mover:
         self._agents = agents
         self._home = Home(store)
         self._tasks: set[asyncio.Task[None]] = set()
+        # One for each run that is being claimed, which has its slot already.
+        self._claiming: set[asyncio.Future[None]] = set()
         self._plays: dict[str, Execution] = {}
         # The runs that other workers may take up, each with the time at which this one tries it again.
         self._left = dict[str, float]()
@@ -73,7 +76,7 @@ class Mover:
     @property
     def free(self) -> int:
         """Return how many more may be handed over."""
-        return max(self.slots - len(self._tasks), 0)
+        return max(self.slots - len(self._tasks) - len(self._claiming), 0)
 
     @property
     def tasks(self) -> list[asyncio.Task[None]]:
@@ -142,8 +145,8 @@ class Mover:
             return WakeOutcome("gone")
         if not self.filter().admits(wake.run, found[0].agent, 0):
             return WakeOutcome("elsewhere")
-        while not self.free and wake.run not in self._plays:  # those of the reconciler are at work beside an engine's
-            await asyncio.wait(self._tasks, return_when=asyncio.FIRST_COMPLETED)
+        while not self.free and wake.run not in self._plays:  # the reconciler moves some beside an engine's
+            await asyncio.wait({*self._tasks, *self._claiming}, return_when=asyncio.FIRST_COMPLETED)
         if self.leaving:
             return WakeOutcome("leaving")
         task = await self.take_up(wake.run)
@@ -156,6 +159,21 @@ class Mover:
 
     async def take_up(self, run: str) -> asyncio.Task[None] | None:
         """Claim a run and begin to move it; None where it cannot be claimed, or is nothing to move."""
+        with self._slot():
+            return await self._claimed(run)
+
+    @contextmanager
+    def _slot(self) -> Generator[None]:
+        """Keep a slot while a run is claimed: a claim takes a while, and others look for free slots meanwhile."""
+        claiming = asyncio.get_running_loop().create_future()
+        self._claiming.add(claiming)
+        try:
+            yield
+        finally:
+            self._claiming.remove(claiming)
+            claiming.set_result(None)
+
+    async def _claimed(self, run: str) -> asyncio.Task[None] | None:
         if await self._is_held(run):
             return None
         asked = steady()
