@@ -18,8 +18,6 @@ from ...journal.rows import Closing, Notice
 RESOLVED = "ask.resolved"
 #: After these the request of a caller outside may be decided.
 RESOLVING = (ev.CallScreened, ev.CallDecided, ev.RunCancelled)
-#: What is told of a step beside the requests that it opens and closes.
-TELLING = (ev.ReviewAsked, ev.CallLooked, ev.ExpiryNear, ev.GrantRevoked, ev.ApprovalWithdrawn, ev.CallDecided)
 
 
 def notices_of(run: Run, opened: list[Call], closed: dict[str, Closing], events: list[ev.AnyEvent]) -> list[Notice]:
@@ -33,8 +31,8 @@ def notices_of(run: Run, opened: list[Call], closed: dict[str, Closing], events:
     told = [ended(run, closing) for call, closing in closed.items() if call not in waits]
     told += [created(run, call, again.get(call.id)) for call in opened if call.id not in voted or call.id in again]
     for event in events:
-        made = _TOLD.get(type(event))
-        if made is not None and (notice := made(run, event)) is not None:
+        make = NOTICE_MAKERS.get(type(event))
+        if make is not None and (notice := make(run, event)) is not None:
             told.append(notice)
     return told
 
@@ -88,7 +86,8 @@ def _by(run: Run, topic: str, call: str, who: str, name: str) -> Notice:
     return Notice(topic, run.id, {"at": run.now, "request": request_id(run, call), who: name})
 
 
-_TOLD: dict[type[Any], Callable[[Run, Any], Notice | None]] = {
+#: What makes the notice of an event, beside those of the requests that a step opens and closes.
+NOTICE_MAKERS: dict[type[Any], Callable[[Run, Any], Notice | None]] = {
     ev.ReviewAsked: _review_asked,
     ev.CallLooked: _looked,
     ev.CallMarked: _marked,

@@ -26,7 +26,7 @@ from ...journal.base import Journal
 from ...journal.rows import Changes, Closing, GrantRow, Notice, RequestRow, RunRow, Tally, summed
 from ..run.about import priority_of, session_name
 from ..run.log_cache import log_in
-from .notices import RESOLVING, TELLING, created_all, notices_of, resolved, review_created
+from .notices import NOTICE_MAKERS, RESOLVING, created_all, notices_of, resolved, review_created
 from .tallies import OpenRequest, tallies
 
 # After these a call may have begun to wait; after those it waits no longer, and it is named; after these any may not.
@@ -66,7 +66,7 @@ def changes(run: Run, open: Mapping[str, OpenRequest], events: list[ev.AnyEvent]
     waits = opened_by(run, events)
     opened = [RequestRow.of(request_of(run, call)) for call in waits] if waits else []
     told: list[Notice] = []
-    if waits or closed or not kinds.isdisjoint(TELLING):
+    if waits or closed or not kinds.isdisjoint(NOTICE_MAKERS):
         told = notices_of(run, [] if run.status in OVER else waits, closed, events)
     if not kinds.isdisjoint(RESOLVING):
         told += resolved(run, events)
