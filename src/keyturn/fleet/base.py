@@ -14,6 +14,7 @@ from typing import Literal, Protocol, runtime_checkable
 import msgspec
 
 from ..core.immutable import immutable
+from ..core.priorities import NORMAL
 
 
 @immutable
@@ -30,7 +31,7 @@ class Wake(msgspec.Struct, frozen=True):
     tenant: str
     run: str
     cause: str
-    priority: int = 1
+    priority: int = NORMAL
 
     @property
     def key(self) -> str:
