@@ -101,6 +101,22 @@ async def test_a_tenant_that_cannot_be_served_keeps_no_other_waiting(caplog: pyt
     await working
 
 
+async def test_runs_of_a_tenant_that_no_worker_executes_are_reported(
+    monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    """As those of a worker of one tenant: its app has their agent no more."""
+    for module in ("backlog", "due_watch"):
+        monkeypatch.setattr(f"keyturn.engine.{module}.LATE_MS", 0)
+    journal = MemoryJournal()
+    async with App([Agent("old", model=ScriptedModel(["done"]))], journal.of("acme"), worker=False) as before:
+        await before.start("old", "go")
+    desk = Desk(journal)
+    working = asyncio.ensure_future(desk.tenants.work())
+    await until(lambda: "runs of agent 'old' of tenant 'acme' are due" in caplog.text)
+    await desk.tenants.stop()
+    await working
+
+
 def test_an_app_of_another_tenant_is_refused() -> None:
     journal = MemoryJournal()
     agent = Agent("desk", model=ScriptedModel(["done"]))

@@ -32,13 +32,13 @@ class DueWatch:
         try:
             while not waiting.done() and self._mover.filter() == only:
                 await asyncio.wait({waiting}, timeout=_LOOK_AGAIN)
-                await self._report(only)
+                await self.report(only)
             if waiting.done():
                 waiting.result()
         finally:
             waiting.cancel()
 
-    async def _report(self, only: ClaimFilter) -> None:
+    async def report(self, only: ClaimFilter) -> None:
         """Log once for each agent and log format that runs are late which this worker cannot move, nor any other."""
         now = asyncio.get_running_loop().time()
         self._reports_at = self._reports_at or now + LATE_MS / 1_000
@@ -48,5 +48,5 @@ class DueWatch:
         for (agent, format), late in (await left_alone(self._store, only)).items():
             if (agent, format) not in self._reported:
                 self._reported.add((agent, format))
-                said = "%d runs of agent %r are due for over a minute, and no worker executes them: %s"
-                log.warning(said, len(late), agent, what_moves(agent, format))
+                said = "runs of agent %r of tenant %r are due for over a minute (%d), and no worker executes them: %s"
+                log.warning(said, agent, self._mover.tenant, len(late), what_moves(agent, format))

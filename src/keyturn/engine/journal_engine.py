@@ -50,6 +50,10 @@ class JournalEngine:
                 raise begun
         return sum(begun is not None for begun in made)
 
+    async def report(self, only: ClaimFilter) -> None:
+        """Log what is due and no worker moves, once a minute at most, for one who waits otherwise than `round`."""
+        await self._watch.report(only)
+
     async def _claimed(self, free: int, only: ClaimFilter) -> tuple[list[Claim], list[str]]:
         """Return runs that are due and were claimed, and the names of those that are to be claimed one by one."""
         if not hasattr(self._store, "claim_due"):

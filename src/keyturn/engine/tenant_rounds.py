@@ -1,8 +1,8 @@
 """Hand what is due of several tenants to their movers, in turn, so that no tenant waits for another's runs.
 
 The tenants take turns by name: of those with due runs, each is given its share of the slots that are free, and the next
-round begins with the one after the last that was served. So a tenant with one due run has it claimed after at most as
-many claims as other tenants have due runs, however many those have.
+round begins with the one after the last that was served. So between two turns of a tenant with due runs, each other
+tenant has one turn at most, however many due runs it has.
 """
 
 from __future__ import annotations
@@ -85,6 +85,7 @@ class TenantRounds:
     def __init__(self, store: ServesTenants, movers: TenantMovers) -> None:
         self._store, self._movers = store, movers
         self._last = ""
+        self._engines = dict[str, JournalEngine]()
         # Tenants of which nothing could be claimed, though runs are due, each with the time until it is passed over.
         self._passed = dict[str, float]()
 
@@ -123,8 +124,16 @@ class TenantRounds:
         mover = await self._movers.of(tenant)
         if mover is None:
             return self._pass_over(tenant, _UNSERVED)
-        begun = await JournalEngine(self._store.of(tenant), mover).take(min(share, mover.free), mover.filter())
-        return begun or self._pass_over(tenant, _PAUSE)
+        engine, only = self._engine(tenant, mover), mover.filter()
+        if begun := await engine.take(min(share, mover.free), only):
+            return begun
+        await engine.report(only)
+        return self._pass_over(tenant, _PAUSE)
+
+    def _engine(self, tenant: str, mover: Mover) -> JournalEngine:
+        if tenant not in self._engines:
+            self._engines[tenant] = JournalEngine(self._store.of(tenant), mover)
+        return self._engines[tenant]
 
     def _pass_over(self, tenant: str, seconds: float) -> int:
         self._passed[tenant] = asyncio.get_running_loop().time() + seconds
