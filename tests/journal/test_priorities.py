@@ -14,6 +14,7 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
+from keyturn.journal import due_sql
 from keyturn.journal.base import Claim, ClaimFilter
 from keyturn.journal.memory import MemoryJournal
 from keyturn.journal.postgres import PostgresJournal
@@ -124,3 +125,14 @@ def test_due_runs_are_claimed_in_the_order_of_the_model(
     played()
     if kind != "memory":
         asyncio.run(journal.close())
+
+
+@pytest.mark.parametrize("order", [due_sql._IN_TURN, due_sql._OLDEST])
+async def test_however_many_are_queued_none_is_sorted_for_a_page_of_them(order: str, tmp_path: Path) -> None:
+    store = SQLiteJournal(tmp_path / "runs.db")
+    values = due_sql._values(store._dialect, "default", 0, 10, ClaimFilter())
+    explained = "EXPLAIN QUERY PLAN " + due_sql._selected(store._dialect, order)
+    plan = [row[3] for row in await store.whole(lambda db: db.execute(explained, *values))]
+    [queued] = [at for at, step in enumerate(plan) if "runs_queued" in step]
+    assert not [step for step in plan[queued : plan.index("SCAN part5")] if "TEMP B-TREE" in step]
+    await store.close()

@@ -1,7 +1,7 @@
 """Find the runs of a tenant that are due in a database, and claim them: by priority, and then by how long they are due.
 
 Due are expired claims, claims that end too far ahead, and what wants a look. However many are due, as many rows are
-read as are asked for, and none is sorted that is not shown: each part follows an index and has a limit of its own.
+read as are asked for: each part follows an index and has a limit of its own. Only expired claims may be sorted.
 """
 
 from __future__ import annotations
@@ -25,6 +25,7 @@ TURN_HAS_COME = (
 )
 _IN_TURN = "priority, at, run"
 _OLDEST = "at, run"
+_QUEUED = "priority, run"
 _PLACES = range(len(PRIORITIES))
 
 
@@ -110,7 +111,7 @@ def _parts(dialect: SqlDialect, columns: str, order: str) -> list[str]:
         (f"{held} <= ?", order),  # no more than a fleet holds at once
         (f"{held} > ?", order),
         *((f"{due} AND priority = {place}", "at") for place in _PLACES),  # each in the order of the index
-        (f"{queued} AND {TURN_HAS_COME}", order),
+        (f"{queued} AND {TURN_HAS_COME}", _QUEUED),  # of one time: also in the order of its index
     )
     return [f"{part} AND {_movable(dialect)} ORDER BY {by} LIMIT ?" for part, by in parts]
 
