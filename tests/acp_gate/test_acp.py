@@ -42,7 +42,7 @@ def makes(command: str = "make") -> dict[str, Any]:
     return {"toolCallId": f"c {command}", "title": command, "kind": "execute", "rawInput": {"command": command}}
 
 
-AGENTS = Path(__file__).resolve().parents[2] / ".venv" / "agents" / "node_modules" / ".bin"
+AGENTS = Path(sys.prefix) / "agents" / "node_modules" / ".bin"
 
 
 class Editor:

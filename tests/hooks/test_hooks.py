@@ -36,7 +36,6 @@ from tests import forked
 from tests.server.programs import Port
 from tests.waiting import until, until_now
 
-AGENTS = Path(__file__).resolve().parents[2] / ".venv" / "agents" / "node_modules" / ".bin"
 PRE = "PreToolUse"
 
 
