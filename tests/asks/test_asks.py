@@ -41,6 +41,7 @@ from keyturn.server.places import StreamPlaces, TooManyStreams
 from keyturn.testing import ScriptedModel, check
 from tests.server.programs import peopled
 from tests.waiting import turns_of_the_loop, until
+from trials.signers import SSHSigner
 
 ARGUMENTS = '{"order": "A1",  "amount": 5.0}'
 
@@ -227,6 +228,29 @@ async def test_the_steps_of_a_chain_are_met_and_the_journal_checks_between_them(
         await app.inbox.approve(row, by=Login("cyd"))
         state = await app.asks.wait(asked.id, 30)
         assert (await app.asks.claim(state.id, state.digest, "job")).status == "claimed"
+
+
+async def test_terms_that_require_a_signature_are_met_by_one_alone_and_a_key_that_is_revoked_ends_the_claim() -> None:
+    pen = SSHSigner("ssh-ed25519", 7)
+    async with office(policy=Policy(ask(tool="refund", approval=Approval(signed=True)))) as app:
+        await app.people.start("ada")
+        key = app.people.read_key("ssh", pen.line)
+        await app.people.enrol_key("ada", key, pen.sign(app.people.to_sign("ada", key)))
+        await app.people.confirm_key(key.id, by="ada")
+        states: list[AskState] = []
+        for name in ("o1", "o2"):
+            row = await pending(app, await app.asks.ask(refund(name)))
+            with pytest.raises(NotAllowed, match="signed with the approver's own key"):
+                await app.inbox.approve(row, by=Login("ada"))
+            proof = pen.sign(await app.inbox.to_sign(row, "approve"))
+            await app.inbox.approve(row, by=Login("ada"), proof=proof)
+            states.append(await app.asks.wait(row.run, 30))
+        first, second = states
+        assert (await app.asks.claim(first.id, first.digest, "job")).status == "claimed"
+        await app.people.revoke_key(key.id, by="ada")
+        with pytest.raises(Conflict):
+            await app.asks.claim(second.id, second.digest, "job")
+        assert (await app.asks.get(second.id)).attempts == 0
 
 
 async def test_a_policy_that_became_stricter_stops_a_claim() -> None:
