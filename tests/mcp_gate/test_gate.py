@@ -30,7 +30,7 @@ def shop(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Shop]:
 
 
 @pytest.mark.parametrize("mode", ["auto", "legacy"])
-async def test_what_a_server_offers_passes_and_its_calls_wait(shop: Shop, mode: str) -> None:
+async def test_what_a_server_offers_passes_and_its_calls_wait_with_progress(shop: Shop, mode: str) -> None:
     async with shop.client("--ungated", "read_*", mode=mode) as client:
         assert client.server_info is not None
         assert (client.server_info.name, client.instructions) == ("shop", "Sells things.")
@@ -45,13 +45,21 @@ async def test_what_a_server_offers_passes_and_its_calls_wait(shop: Shop, mode: 
         assert greeting.messages[0].content.text == "Hello Ann"
         assert text_of(await client.call_tool("read_price", {"item": "tea"})) == "3"
 
-        buying = asyncio.ensure_future(client.call_tool("buy", {"item": "tea", "count": 2}))
+        heard = asyncio.Event()
+
+        async def progress(_done: float, _all: float | None, words: str | None) -> None:
+            assert words == "waiting for approval"
+            heard.set()
+
+        tea = {"item": "tea", "count": 2}
+        buying = asyncio.ensure_future(client.call_tool("buy", tea, progress_callback=progress))
+        await heard.wait()
         row = await shop.decided("approve")
         assert (row.tool, row.params) == ("buy", {"item": "tea", "count": 2})
         made = await buying
         assert (text_of(made), made.is_error, shop.bought) == ("bought 2 tea", False, ["2 tea"])
 
-        buying = asyncio.ensure_future(client.call_tool("buy", {"item": "tea", "count": 2}))
+        buying = asyncio.ensure_future(client.call_tool("buy", tea))
         await shop.decided("reject", message="Once is enough.")
         made = await buying
         assert text_of(made) == "Not run: the call of 'buy' was rejected by ada: Once is enough."
