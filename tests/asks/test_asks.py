@@ -39,6 +39,7 @@ from keyturn.presenting.list_row import row_of
 from keyturn.presenting.source import RequestSource, source_of
 from keyturn.server.places import StreamPlaces, TooManyStreams
 from keyturn.testing import ScriptedModel, check
+from tests.channels.telling import Recorder
 from tests.server.programs import peopled
 from tests.waiting import turns_of_the_loop, until
 from trials.signers import SSHSigner
@@ -475,6 +476,20 @@ async def test_the_client_asks_with_the_words_of_the_app() -> None:
             forged = {"agent": "external", "input": (await log_in(app.journal, asked.id)).run.input}
             token = {"authorization": f"Bearer {people['bot']}"}
             assert (await http.post("/v1/runs", json=forged, headers=token)).status_code == 422
+            named = {"key": "k", "tool": "refund", "requester": "cyd"}  # and so ada would approve her own call
+            token = {"authorization": f"Bearer {people['only ask']}"}
+            assert (await http.post("/v1/asks", json=named, headers=token)).status_code == 403
+
+
+async def test_people_are_notified_of_a_request_from_outside_and_that_it_was_decided() -> None:
+    mail = Recorder()
+    async with App([ExternalAgent()], "memory://", channels=[mail]) as app:
+        asked = await app.asks.ask(refund())
+        await until(lambda: mail.told)
+        await approved(app, asked)
+        await until(lambda: len(mail.told) == 2)
+        assert mail.topics == ["created", "decided"]
+        assert "refund" in mail.told[0].title
 
 
 async def test_a_client_waits_on_where_the_server_has_no_place_for_it_or_is_away(monkeypatch: Any) -> None:
