@@ -238,6 +238,27 @@ def test_a_policy_answers_at_once(ruled: Desk) -> None:
     assert ruled.port.does(ruled.port.app.inbox.list()) == []
 
 
+LOADED = """
+import sys
+from keyturn.cli.main import main
+code = main(["hook", "claude-code", "--wait", "5"])
+print(code, *sorted({".".join(name.split(".")[:2]) for name in sys.modules}), file=sys.stderr)
+"""
+
+
+def test_a_hook_imports_neither_the_engine_nor_a_library(ruled: Desk, tmp_path: Path) -> None:
+    """It starts anew for each call of its agent, so that what it imports is what an allowed call costs."""
+    call = json.dumps({**sent(call="i1"), "tool_name": "Read"})
+    program = [sys.executable, "-c", LOADED]
+    environment = ruled.environment(tmp_path)
+    made = subprocess.run(program, input=call, env=environment, capture_output=True, text=True, timeout=60, check=True)
+    assert '"allow"' in made.stdout
+    code, *loaded = made.stderr.split()
+    ours = {name for name in loaded if name.startswith("keyturn")}
+    assert (code, ours) == ("0", {"keyturn", "keyturn._version", "keyturn.cli", "keyturn.hooks", "keyturn.support"})
+    assert not {"asyncio", "msgspec", "pydantic", "httpx2"}.intersection(loaded)
+
+
 def test_what_is_no_call_and_what_fails_is_refused(desk: Desk) -> None:
     for body in ("", "[]", "{", '{"hook_event_name": "Stop"}', '{"hook_event_name": "PreToolUse"}'):
         made = asked(desk, body)
