@@ -9,6 +9,7 @@ from typing import Any
 import pytest
 
 from keyturn import App, ExternalAgent, MemoryJournal
+from keyturn.server.web.connect import DOORS
 from tests.server.office import peopled
 from tests.server.web.visiting import Visiting
 
@@ -28,8 +29,9 @@ async def test_a_token_is_issued_to_a_service_account_shown_once_and_good_for_as
         assert "keyturn hook install claude-code --server http://localhost" in before
         answer = html.unescape((await sent(ada, "/connect", account="laptop", expires="7d")).text)
         [token] = set(re.findall(r"kt_[\w-]+", answer))
-        assert f"echo '{token}' > keyturn.token" in answer
-        assert f'"KEYTURN_TOKEN": "{token}"' in answer
+        for door in DOORS:
+            assert token in (lines := door.lines.format(server="http://localhost", token=token)), door.name
+            assert lines in answer, door.name
         assert token not in (await ada.see("/connect")).text
         laptop = Visiting(app, token, program=True)
         asked = await laptop.client.post("/v1/asks", json={"key": "k", "tool": "deploy"})
