@@ -15,7 +15,6 @@ from ..asks.ask import AskState
 from ..client.asks import AsyncAsks
 from ..core.errors import KeyturnError, UserError
 from ..gating.claims import Attempt, reported
-from ..gating.giving_up import unless_given_up
 from .permissions import REQUEST, Permission, SeenCalls, permission_of, refusal
 
 Send = Callable[[bytes], None]
@@ -128,8 +127,8 @@ class AcpGate:
         if not permission.allows_once:
             raise UserError("the agent offers no permission, or several, for this call alone")
         try:
-            attempt.asked = await unless_given_up(self._asks.ask(permission.ask), self._waited, self._withdrawn)
-            await attempt.claimed(self._asks, attempt.asked)
+            state = await attempt.decided(self._asks, self._asks.ask(permission.ask), self._waited)
+            await attempt.claimed(self._asks, state)
         except asyncio.CancelledError:
             await asyncio.shield(attempt.given_up(self._asks))
             raise
@@ -138,9 +137,6 @@ class AcpGate:
         while state.status == "pending":
             state = await self._asks.wait(state.id, _WAIT)
         return state
-
-    async def _withdrawn(self, state: AskState) -> None:
-        await self._asks.withdraw(state.id, why="the agent stopped waiting for the decision")
 
 
 def _answers(message: dict[str, Any]) -> bool:

@@ -6,6 +6,7 @@ import asyncio
 import contextlib
 import logging
 import time
+from collections.abc import Awaitable, Callable
 from typing import Any
 
 from ..asks.ask import AskState, Outcome
@@ -30,6 +31,13 @@ class Attempt:
         self.asked: AskState | None = None
         self.claim: AskState | None = None
 
+    async def decided(
+        self, asks: AskPlace, asked: Awaitable[AskState], waited: Callable[[AskState], Awaitable[AskState]]
+    ) -> AskState:
+        """Ask, and return the request once it was waited for; a caller that stops waiting withdraws it."""
+        self.asked = await unless_given_up(asked, waited, lambda state: _withdrawn(asks, state))
+        return self.asked
+
     async def claimed(self, asks: AskPlace, state: AskState) -> AskState:
         """Claim an approved call as it was shown, or raise why it cannot be run."""
         self.claim = await claimed(asks, state, self.name)
@@ -41,7 +49,7 @@ class Attempt:
             if self.claim is not None:
                 await given_back(asks, self.claim, self.name)
             elif self.asked is not None:
-                await asks.withdraw(self.asked.id, why="the caller stopped waiting")
+                await _withdrawn(asks, self.asked)
 
 
 async def claimed(asks: AskPlace, state: AskState, name: str) -> AskState:
@@ -66,6 +74,10 @@ async def claimed_once(asks: AskPlace, state: AskState, name: str) -> AskState:
 
     claiming = asks.claim(state.id, state.digest, name)
     return await unless_given_up(claiming, kept, lambda claim: given_back(asks, claim, name))
+
+
+async def _withdrawn(asks: AskPlace, state: AskState) -> None:
+    await asks.withdraw(state.id, why="the caller stopped waiting")
 
 
 async def given_back(asks: AskPlace, claim: AskState, name: str) -> None:

@@ -25,7 +25,6 @@ from .claims import Attempt, outcome_of, renewed, reported
 from .context import GatedRun, current, verdict
 from .door import Door, announce
 from .errors import CallClaimed, CallDenied
-from .giving_up import unless_given_up
 
 P = ParamSpec("P")
 R = TypeVar("R")
@@ -172,12 +171,7 @@ class GatedFunction(Generic[P, R]):
         return await self._door.open().ask(self._ask(text, context), requester=context.requester)
 
     async def _decided(self, text: str, attempt: Attempt) -> AskState:
-        """Ask, and return the request as `_waited` does; a caller that stops waiting withdraws it."""
-        attempt.asked = await unless_given_up(self._asked(text), self._waited, self._given_up)
-        return attempt.asked
-
-    async def _given_up(self, state: AskState) -> None:
-        await self._door.asks.withdraw(state.id, why="the caller stopped waiting")
+        return await attempt.decided(self._door.asks, self._asked(text), self._waited)
 
     async def _waited(self, state: AskState) -> AskState:
         """Return a request once it is decided; with `wait` in the context, or once that time is up."""
