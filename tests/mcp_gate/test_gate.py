@@ -9,6 +9,8 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from mcp import Client
+from mcp.client.stdio import StdioServerParameters, stdio_client
 
 from keyturn import ExternalAgent
 from keyturn.client.client import AsyncClient
@@ -18,6 +20,8 @@ from keyturn.gating.errors import NOT_RUN
 from keyturn.mcp_gate.holding import GatedCall, Holding, NotForwarded
 from keyturn.mcp_gate.records import GateRecords, OpenAsk
 from keyturn.policies.rules import Policy, allow, deny
+from tests import forked
+from tests.mcp.conftest import Program, log
 from tests.mcp_gate.shops import Shop, none_pending, pending_are, text_of
 from tests.server.programs import Port
 from tests.waiting import turns_of_the_loop, until
@@ -184,6 +188,22 @@ async def test_a_policy_decides_by_server_tool_and_argument_and_without_a_server
         assert made.is_error
         assert "no approval could be asked for" in text_of(made)
         assert shop.bought == []
+
+
+async def test_a_server_over_streamable_http_is_gated_as_one_over_stdio(shop: Shop, tmp_path: Path) -> None:
+    (tmp_path / "log").touch()
+    with Program("streamable-http", tmp_path) as remote:
+        args = ["-m", "keyturn", "gate", "--http", remote.url]
+        at = StdioServerParameters(command=forked.python(), args=args, env=shop.environment())
+        async with Client(stdio_client(at)) as client:
+            asking = asyncio.ensure_future(client.call_tool("flood", {"size": 3}))
+            assert (await shop.decided("approve")).params == {"size": 3}
+            assert len(text_of(await asking)) == 3
+            asking = asyncio.ensure_future(client.call_tool("flood", {"size": 4}))
+            await shop.decided("reject", message="No more.")
+            made = await asking
+            assert (made.is_error, "No more." in text_of(made)) == (True, True)
+    assert log(tmp_path) == ["flood"]
 
 
 def same(call: GatedCall) -> Callable[[], Awaitable[GatedCall]]:
