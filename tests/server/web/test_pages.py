@@ -357,13 +357,16 @@ async def test_people_are_changed_by_who_administers_and_their_own_by_themselves
     lent = (await office.app.people.directory()).delegations
     [name] = lent
     assert (await posted(ben, "/people/ben", "/people/ben", do="end", delegation=name)).status_code == 303
-    lending = {"do": "delegate", "to": "ada", "lasts": "3d", "why": "away"}
+    lending = {"do": "delegate", "to": "ada", "until": "2999-12-31", "why": "away"}
     assert (await posted(ben, "/people/ben", "/people/ben", **lending)).status_code == 303
     assert (await posted(ben, "/people/ben", "/people/cyd", **lending)).status_code == 403
     until_sunday = {"do": "delegate", "to": "cyd", "until": "2001-01-07", "why": "the sea"}
     over = await posted(ben, "/people/ben", "/people/ben", **until_sunday)
     assert "the last day of the delegation is over" in over.text
     assert 'value="the sea"' in over.text  # what was typed stays
+    for day in ("", "soon", "9999-12-31"):
+        wrong = await posted(ben, "/people/ben", "/people/ben", **{**until_sunday, "until": day})
+        assert (wrong.status_code, "choose the last day of the delegation" in wrong.text) == (422, True), day
     today = datetime.now(UTC).date()
     lent = await posted(ben, "/people/ben", "/people/ben", **{**until_sunday, "until": today.isoformat()})
     assert lent.headers["location"] == "/people/ben#lent"

@@ -127,7 +127,7 @@ async def test_nobody_takes_the_rights_of_another() -> None:
             ("/people/ben", {"do": "revoke_token", "token": bens.id}),
             ("/people/eve", {"do": "give", "role": "finance"}),
             ("/people/eve", {"do": "join", "group": "finance"}),
-            ("/people/ben", {"do": "delegate", "to": "eve", "lasts": "1d"}),
+            ("/people/ben", {"do": "delegate", "to": "eve", "until": "2999-12-31"}),
             ("/people/ben", {"do": "address", "channel": "mail", "address": "eve@example.com"}),
             ("/secrets/ben", {"do": "token", "scope": "decide"}),
             ("/secrets/eve", {"do": "link"}),

@@ -139,7 +139,7 @@ async def _delegate(at: PageContext, name: str, form: PageForm) -> None:
     await at.app.people.delegate(
         name,
         form.text("to"),
-        lasts=form.text("lasts") or _left_until(form.text("until"), at),
+        lasts=_left_until(form.text("until"), at),
         roles=form.names("roles"),
         why=form.text("why"),
         by=at.visitor.login,
@@ -149,10 +149,9 @@ async def _delegate(at: PageContext, name: str, form: PageForm) -> None:
 def _left_until(day: str, at: PageContext) -> str:
     """Return how long it is to the end of a day in the visitor's time zone, as a duration."""
     try:
-        last = date.fromisoformat(day)
-    except ValueError:
+        ends = datetime.combine(date.fromisoformat(day) + timedelta(days=1), time(), at.zone)
+    except (ValueError, OverflowError):  # no day, or the last one there is
         raise UserError("choose the last day of the delegation") from None
-    ends = datetime.combine(last + timedelta(days=1), time(), at.zone)
     left = round(ends.timestamp() * 1_000) - at.now
     if left <= 0:
         raise UserError("the last day of the delegation is over")
