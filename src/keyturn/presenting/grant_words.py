@@ -12,7 +12,8 @@ from ..render.escape import clip, quote
 #: What a grant without a condition covers.
 ANY: LiteralString = "any arguments"
 _LONG = 200
-_WORDS = {
+#: How each comparison is said.
+COMPARISONS = {
     "eq": "is",
     "ne": "is not",
     "lt": "is less than",
@@ -85,7 +86,7 @@ def _compared(condition: object) -> Iterator[str]:
         if operand is None and operator in ("eq", "ne"):
             yield "is not given" if operator == "eq" else "is given"
         else:
-            yield f"{_WORDS.get(operator, operator)} {value_words(operand)}"
+            yield f"{COMPARISONS.get(operator, operator)} {value_words(operand)}"
 
 
 def covered_words(where: Mapping[str, Any] | None) -> str:

@@ -2,18 +2,22 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Mapping
 from typing import Any, NamedTuple, cast
 
 from ...core.errors import BadJson, UserError
+from ...core.predicates.predicate import compared_secret
 from ...core.strict import parse
 from ...core.values import is_number
+from ...presenting.grant_words import COMPARISONS
 from ...presenting.shown_request import ShownRequest
 from ...render.arguments import is_text, shown_name
 
-_TEXTS = {"eq": "is", "ne": "is not", "one_of": "is one of (commas between)"}
-_NUMBERS = {"eq": "is", "le": "is at most", "ge": "is at least", "lt": "is less than", "gt": "is more than"}
-_CHOICES = {"eq": "is", "ne": "is not"}
+_TEXTS = ("eq", "ne", "one_of")
+_NUMBERS = ("eq", "le", "ge", "lt", "gt")
+_CHOICES = ("eq", "ne")
+_HINTS = {"one_of": " (commas between)"}
 
 
 class ComparedField(NamedTuple):
@@ -27,9 +31,12 @@ class ComparedField(NamedTuple):
 
 def compared_fields(shown: ShownRequest) -> list[ComparedField]:
     """Return the arguments that a form can compare: texts of a line, numbers, true and false; nothing secret."""
-    return [
-        ComparedField(name, shown_name(name), _ways(value), _plain(value)) for name, value in _comparable(shown).items()
-    ]
+    return [_field(name, value) for name, value in _comparable(shown).items()]
+
+
+def _field(name: str, value: Any) -> ComparedField:
+    ways = {way: f"{COMPARISONS[way]}{_HINTS.get(way, '')}" for way in _ways(value)}
+    return ComparedField(name, shown_name(name), ways, value if isinstance(value, str) else json.dumps(value))
 
 
 def compared_in(shown: ShownRequest, form: Mapping[str, str]) -> dict[str, Any]:
@@ -51,19 +58,15 @@ def _comparable(shown: ShownRequest) -> dict[str, Any]:
     given: Any = shown.true_arguments
     if not isinstance(given, dict):
         return {}
-    hidden = {path.partition(".")[0] for path in shown.item.request.secrets}
-    named = cast("dict[str, Any]", given)
-    return {name: value for name, value in named.items() if name not in hidden and _ways(value) and not is_text(value)}
+    named, secrets = cast("dict[str, Any]", given), shown.item.request.secrets
+    offered = {name: value for name, value in named.items() if compared_secret([name], secrets) is None}
+    return {name: value for name, value in offered.items() if _ways(value) and not is_text(value)}
 
 
-def _ways(value: object) -> dict[str, str]:
+def _ways(value: object) -> tuple[str, ...]:
     if isinstance(value, bool):
         return _CHOICES
-    return _NUMBERS if is_number(value) else _TEXTS if isinstance(value, str) else {}
-
-
-def _plain(value: object) -> str:
-    return str(value).lower() if isinstance(value, bool) else str(value)
+    return _NUMBERS if is_number(value) else _TEXTS if isinstance(value, str) else ()
 
 
 def _typed(name: str, value: object, way: str, typed: str) -> Any:
