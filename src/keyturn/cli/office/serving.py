@@ -9,10 +9,11 @@ import shlex
 import socket
 import sys
 import webbrowser
-from collections.abc import AsyncGenerator, Generator, Sequence
+from collections.abc import AsyncGenerator, Sequence
 from pathlib import Path
 
 from ...application.app import App
+from ...core.errors import UserError
 from ...server.asgi import serve
 from ...server.running import ListeningAddress, Running
 from ...server.settings import ServerSettings
@@ -50,16 +51,11 @@ async def _served(app: App, voice: DemoVoice) -> AsyncGenerator[Stay]:
             await serving
 
 
-@contextlib.contextmanager
-def _listening() -> Generator[socket.socket]:
-    made = socket.socket(socket.AF_INET, socket.SOCK_STREAM, socket.IPPROTO_TCP)
-    made.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+def _listening() -> socket.socket:
     try:
-        made.bind(("127.0.0.1", _PORT))
-    except OSError:  # another one is there: any port that is free will do
-        made.bind(("127.0.0.1", 0))
-    with made:
-        yield made
+        return ListeningAddress(port=_PORT).bound()
+    except UserError:  # another one is there: any port that is free will do
+        return ListeningAddress(port=0).bound()
 
 
 def _ending() -> None:
