@@ -207,8 +207,8 @@ def test_each_route_that_takes_something_has_a_row() -> None:
 
 
 def in_turn(whos: Sequence[str], who: str, these: Iterable[Any]) -> Iterator[Any]:
-    """Yield every other of these, for who comes next the others; at length all of them for each."""
-    return (each for place, each in enumerate(these) if AT_LENGTH or (place + whos.index(who)) % 4 == 0)
+    """Yield each of these for one of who asks, in turn; at length all of them for each."""
+    return (each for place, each in enumerate(these) if AT_LENGTH or (place + whos.index(who)) % len(whos) == 0)
 
 
 API = ("reader", "bot", "eve", "ben", "ada")
