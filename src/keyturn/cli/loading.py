@@ -40,16 +40,19 @@ def _imported(where: str) -> object:
 
 def found(where: str) -> App:
     """Import the app of a `module:name`, or raise `UserError`."""
-    app = _imported(where)
-    if not isinstance(app, App):
-        raise UserError(f"{where!r} is a {type(app).__name__}; name a keyturn.App")
-    return app
+    return _checked(where, _imported(where))
 
 
 def found_worker(where: str) -> App | Tenants:
     """Import what a worker serves: an app, or the apps of several tenants."""
     app = _imported(where)
-    return app if isinstance(app, Tenants) else found(where)
+    return app if isinstance(app, Tenants) else _checked(where, app)
+
+
+def _checked(where: str, app: object) -> App:
+    if not isinstance(app, App):
+        raise UserError(f"{where!r} is a {type(app).__name__}; name a keyturn.App")
+    return app
 
 
 def describe_engine(parser: argparse.ArgumentParser, default: str = "the app's, KEYTURN_ENGINE") -> None:
