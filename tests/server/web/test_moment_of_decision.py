@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import html
 import re
+import threading
 from typing import Any
 
 import pytest
@@ -11,6 +12,8 @@ import pytest
 from keyturn import Agent, App, Approval, CustomTool, MemoryJournal, Runner, RunState, function_tool
 from keyturn.core.errors import LogDamaged
 from keyturn.models.scripted.model import ScriptedModel, assistant_message, function_call
+from keyturn.server.web import inbox
+from keyturn.server.web.beside import edit_of
 from keyturn.tools.base import OutcomeUnknown
 from tests.server.office import Clock, office, opened, peopled
 from tests.server.web.visiting import Visiting
@@ -143,7 +146,16 @@ async def test_an_edited_call_shows_what_was_requested_and_what_was_approved() -
         assert "The result sent to #dev" in shown  # without the notice of the edit, which the model reads
 
 
-async def test_the_text_of_a_tool_that_takes_nothing_else_is_shown_as_requested_and_as_approved() -> None:
+async def test_the_text_of_a_tool_that_takes_nothing_else_is_shown_as_requested_and_as_approved(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    threads = list[int]()
+
+    def noting(steps: Any, call: str) -> Any:
+        threads.append(threading.get_ident())
+        return edit_of(steps, call)
+
+    monkeypatch.setattr(inbox, "edit_of", noting)
     query = CustomTool("query", "Runs a query.", lambda _context, text: f"ran {text}", needs_approval=True)
     call = {"type": "custom_tool_call", "call_id": "c1", "name": "query", "input": "select 1"}
     agents = [Agent("desk", model=ScriptedModel([call, "ok"]), tools=[query])]
@@ -156,6 +168,8 @@ async def test_the_text_of_a_tool_that_takes_nothing_else_is_shown_as_requested_
         assert "The result ran select 2 As approved" in shown
         changes = shown.index("Changes to what was requested")
         assert changes < shown.index("select 1", changes) < shown.index("select 2", changes)
+    assert threads
+    assert threading.get_ident() not in threads, "a long change would stop the server for seconds"
 
 
 async def test_an_edit_that_was_undone_stays_and_the_page_says_what_would_run_now() -> None:

@@ -291,7 +291,7 @@ async def detail_of(at: PageContext, row: RequestRow) -> dict[str, Any]:
         "overdue": overdue,
         "changes": changes_since(trail, at.since, at.visitor.id) if at.since else [],
         "thread": thread,
-        "edited": edit_of(log.steps, row.call),
+        "edited": await asyncio.to_thread(edit_of, log.steps, row.call),  # arguments are long
         "starts": sum(mark.kind == "started" for mark in trail),
         "head": len(log.steps),
         "signing": _signing(at) if who.signs else None,
