@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable
+from collections.abc import AsyncGenerator, Callable
+from contextlib import asynccontextmanager
 from pathlib import Path
 from typing import Any
 
@@ -12,7 +13,7 @@ import pytest
 from keyturn import Agent, App, MemoryJournal, Tenants, UserError
 from keyturn.journal import open_journal
 from keyturn.testing import ScriptedModel
-from tests.waiting import until, until_status
+from tests.waiting import never, until, until_status
 
 
 class Desk:
@@ -76,6 +77,51 @@ async def test_a_tenant_that_keeps_its_slots_in_use_leaves_those_of_others() -> 
     await until(lambda: desk.begun.count("huge") == 8)
     await desk.tenants.stop()
     await working
+
+
+async def test_a_tenant_whose_app_does_not_open_keeps_no_other_waiting() -> None:
+    """The worker waited for it, and with it each other tenant."""
+    opened, journal = asyncio.Event(), MemoryJournal()
+    desk = Desk(journal, slots=1)
+
+    @asynccontextmanager
+    async def slow(_app: Any) -> AsyncGenerator[None]:
+        await opened.wait()
+        yield
+
+    def make(name: str) -> App:
+        return App([desk.agent(name)], journal.of(name), lifespan=slow if name == "huge" else None)
+
+    [late], [run] = await desk.start("huge"), await desk.start("small")
+    tenants = Tenants(journal, make, slots=1)
+    working = asyncio.ensure_future(tenants.work())
+    await until_status(tenants.app("small"), run, "finished")
+    assert desk.begun == ["small"]
+    opened.set()
+    await until(lambda: desk.begun == ["small", "huge"])
+    await until_status(desk.tenants.app("huge"), late, "finished")
+    await tenants.stop()
+    await working
+
+
+async def test_a_worker_ends_though_the_app_of_a_tenant_does_not_open() -> None:
+    journal, asked = MemoryJournal(), asyncio.Event()
+    desk = Desk(journal)
+
+    @asynccontextmanager
+    async def never_open(_app: Any) -> AsyncGenerator[None]:
+        asked.set()
+        await never()
+        yield
+
+    await desk.start("huge")
+    tenants = Tenants(journal, lambda name: App([desk.agent(name)], journal.of(name), lifespan=never_open))
+    working = asyncio.ensure_future(tenants.work())
+    await asked.wait()
+    await tenants.stop()
+    async with asyncio.timeout(30):
+        await working
+    assert not desk.begun
 
 
 async def test_a_tenant_that_cannot_be_served_keeps_no_other_waiting(caplog: pytest.LogCaptureFixture) -> None:

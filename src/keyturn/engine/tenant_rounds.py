@@ -17,6 +17,7 @@ from .journal_engine import JournalEngine
 from .mover import Mover
 
 _PAUSE = 1.0  # for how long a tenant is passed over of which nothing could be claimed, in seconds
+_OPENING = 0.1  # for how long a round waits for the mover of a tenant, in seconds
 _UNSERVED = 30.0  # and one that is not served
 
 
@@ -31,18 +32,26 @@ class TenantMovers:
         self.name = name
         self.slots, self.lease_ms = slots, lease_ms
         self._movers = dict[str, Mover]()
+        self._opening = dict[str, asyncio.Task[Mover | None]]()
         self.leaving = False
 
     async def of(self, tenant: str) -> Mover | None:
-        """Return the mover of a tenant, which is made once."""
+        """Return the mover of a tenant, which is made once; None while that takes long, or if it is not served."""
         if tenant not in self._movers:
-            made = await self._make(tenant)
+            opening = self._opening.get(tenant) or asyncio.ensure_future(self._make(tenant))
+            self._opening[tenant] = opening
+            await asyncio.wait({opening}, timeout=_OPENING)
+            made = self._opening.pop(tenant).result() if opening.done() else None
             if made is None:
                 return None
             self._movers[tenant] = made
             if self.leaving:
                 made.leave()
         return self._movers[tenant]
+
+    def opening(self, tenant: str) -> bool:
+        """Return whether the mover of a tenant is being made."""
+        return tenant in self._opening
 
     @property
     def busy(self) -> int:
@@ -76,6 +85,9 @@ class TenantMovers:
 
     async def end(self) -> None:
         """Cut off what is being moved, which leaves it in doubt."""
+        for opening in self._opening.values():
+            opening.cancel()
+        await asyncio.gather(*self._opening.values(), return_exceptions=True)
         await asyncio.gather(*(mover.end() for mover in self._movers.values()))
 
 
@@ -123,7 +135,7 @@ class TenantRounds:
     async def _of_one(self, tenant: str, share: int) -> int:
         mover = await self._movers.of(tenant)
         if mover is None:
-            return self._pass_over(tenant, _UNSERVED)
+            return self._pass_over(tenant, _PAUSE if self._movers.opening(tenant) else _UNSERVED)
         engine, only = self._engine(tenant, mover), mover.filter()
         if begun := await engine.take(min(share, mover.free), only):
             return begun
