@@ -72,7 +72,8 @@ class Shop:
 
     def program(self, *options: str) -> list[str]:
         self.log.write_text("")
-        return ["-m", "keyturn", "gate", *options, "--", forked.python(), str(self.script), str(self.log)]
+        shop = [] if "--http" in options else ["--", forked.python(), str(self.script), str(self.log)]
+        return ["-m", "keyturn", "gate", *options, *shop]
 
     def environment(self, **more: str) -> dict[str, str]:
         ours = {"KEYTURN_SERVER": self.port.url, "KEYTURN_TOKEN": self.token, "PYTHONPATH": os.pathsep.join(sys.path)}

@@ -9,8 +9,6 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from mcp import Client
-from mcp.client.stdio import StdioServerParameters, stdio_client
 
 from keyturn import ExternalAgent
 from keyturn.client.client import AsyncClient
@@ -20,7 +18,6 @@ from keyturn.gating.errors import NOT_RUN
 from keyturn.mcp_gate.holding import GatedCall, Holding, NotForwarded
 from keyturn.mcp_gate.records import GateRecords, OpenAsk
 from keyturn.policies.rules import Policy, allow, deny
-from tests import forked
 from tests.mcp.conftest import Program, log
 from tests.mcp_gate.shops import Shop, none_pending, pending_are, text_of
 from tests.server.programs import Port
@@ -193,9 +190,7 @@ async def test_a_policy_decides_by_server_tool_and_argument_and_without_a_server
 async def test_a_server_over_streamable_http_is_gated_as_one_over_stdio(shop: Shop, tmp_path: Path) -> None:
     (tmp_path / "log").touch()
     with Program("streamable-http", tmp_path) as remote:
-        args = ["-m", "keyturn", "gate", "--http", remote.url]
-        at = StdioServerParameters(command=forked.python(), args=args, env=shop.environment())
-        async with Client(stdio_client(at)) as client:
+        async with shop.client("--http", remote.url) as client:
             asking = asyncio.ensure_future(client.call_tool("flood", {"size": 3}))
             assert (await shop.decided("approve")).params == {"size": 3}
             assert len(text_of(await asking)) == 3
