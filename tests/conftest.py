@@ -9,7 +9,7 @@ import os
 import ssl
 import sys
 import time
-from collections.abc import AsyncGenerator, Callable, Generator
+from collections.abc import AsyncGenerator, Callable, Generator, Sequence
 from functools import cache
 from pathlib import Path
 from types import SimpleNamespace
@@ -134,6 +134,27 @@ def certificates_are_read_once() -> Generator[None]:
     ssl.create_default_context = cache(whole)
     yield
     ssl.create_default_context = whole
+
+
+@pytest.fixture(autouse=True, scope="session")
+def endpoints_are_read_once() -> Generator[None]:
+    """Each app of FastAPI reads anew what the functions of its routes ask for, which are the same in all apps."""
+    routing: Any = sys.modules.get("fastapi.routing")
+    if routing is None:
+        yield
+        return
+    whole = routing._build_dependant_with_parameterless_dependencies
+    known = dict[Any, Any]()
+
+    def read(*, path: str, call: Callable[..., Any], dependencies: Sequence[Any]) -> Any:
+        asked = (path, call, *dependencies)
+        if asked not in known:
+            known[asked] = whole(path=path, call=call, dependencies=dependencies)
+        return known[asked]
+
+    routing._build_dependant_with_parameterless_dependencies = read
+    yield
+    routing._build_dependant_with_parameterless_dependencies = whole
 
 
 @pytest.fixture

@@ -1,6 +1,6 @@
 """Types at the door: what pyright (basic and strict) and mypy say of `typing_door.py` and of every example.
 
-`make types`, which `make test` begins with, has pyright say it together with what it says of the source.
+`make test` begins with pyrefly's word on them and on the source, `make check` and `make trials` with pyright's.
 """
 
 from __future__ import annotations
