@@ -92,19 +92,15 @@ class _Lines:
         self.crlf = sum(line.endswith("\r") for line in ended) * 2 > len(ended)
         self.all = [_Line(line.removesuffix("\r"), line.endswith("\r")) for line in ended]
         self.all.append(_Line(last, self.crlf))
-        self._haystacks: dict[Callable[..., str], tuple[str, list[int]]] = {}
+        self._haystacks: dict[Callable[..., str], Haystack] = {}
 
     def matches(self, wanted: list[str], read: Callable[[str, bool], str], start: int) -> _Matches:
         """Return where `wanted` is found from line `start` on, lines compared in this way."""
-        text, offsets = self._haystack(read)
-        return _Matches(text, offsets, "\n" + "".join(f"{line}\n" for line in wanted), start)
+        return _Matches(self._haystack(read), "\n" + "".join(f"{line}\n" for line in wanted), start)
 
-    def _haystack(self, read: Callable[[str, bool], str]) -> tuple[str, list[int]]:
+    def _haystack(self, read: Callable[[str, bool], str]) -> Haystack:
         if read not in self._haystacks:
-            texts = [read(*line) for line in self.all]
-            # Each line between newlines; its offset is that of the newline before it.
-            offsets = list(accumulate((len(text) + 1 for text in texts[:-1]), initial=0))
-            self._haystacks[read] = ("\n" + "".join(f"{text}\n" for text in texts), offsets)
+            self._haystacks[read] = Haystack([read(*line) for line in self.all])
         return self._haystacks[read]
 
     @cached_property
@@ -116,34 +112,57 @@ class _Lines:
         return _places([line.text.strip() for line in self.all])
 
 
+class Haystack:
+    """Holds lines as one text, each between newlines, and the offset of the newline before each.
+
+    >>> Haystack(["a", "b", "a"]).last("\\na\\n", 0, 7)
+    4
+    """
+
+    def __init__(self, lines: list[str]) -> None:
+        self.offsets = list(accumulate((len(line) + 1 for line in lines[:-1]), initial=0))
+        self.text = "\n" + "".join(f"{line}\n" for line in lines)
+
+    @cached_property
+    def _backwards(self) -> str:
+        return self.text[::-1]
+
+    def last(self, needle: str, start: int, end: int) -> int:
+        """Return what `rfind` does, whose time is the product of both lengths for texts that are made for it."""
+        whole = len(self.text)
+        found = self._backwards.find(needle[::-1], max(whole - end, 0), max(whole - start, 0))
+        return whole - found - len(needle) if found >= 0 else -1
+
+
 class _Matches:
     """Finds the lines at which a needle is in a haystack, from a line on, searched as far as is asked."""
 
-    def __init__(self, text: str, offsets: list[int], needle: str, start: int) -> None:
-        self._text = text
-        self._offsets = offsets
+    def __init__(self, haystack: Haystack, needle: str, start: int) -> None:
+        self._haystack = haystack
         self._needle = needle
-        self._start = offsets[start] if start < len(offsets) else len(text)
+        offsets = haystack.offsets
+        self._start = offsets[start] if start < len(offsets) else len(haystack.text)
 
     @property
     def first(self) -> int | None:
-        return self._line(self._text.find(self._needle, self._start))
+        return self._line(self._haystack.text.find(self._needle, self._start))
 
     @property
     def last(self) -> int | None:
-        return self._line(self._text.rfind(self._needle, self._start))
+        return self._line(self._haystack.last(self._needle, self._start, len(self._haystack.text)))
 
     def nearest(self, line: int) -> int | None:
         """Return the match nearest to a line; of two, the one above."""
-        at = self._offsets[min(max(line, 0), len(self._offsets) - 1)]
-        below = self._line(self._text.find(self._needle, max(at, self._start)))
-        above = self._line(self._text.rfind(self._needle, self._start, at + len(self._needle) - 1))
+        offsets = self._haystack.offsets
+        at = offsets[min(max(line, 0), len(offsets) - 1)]
+        below = self._line(self._haystack.text.find(self._needle, max(at, self._start)))
+        above = self._line(self._haystack.last(self._needle, self._start, at + len(self._needle) - 1))
         if above is None or below is None:
             return below if above is None else above
         return above if line - above <= below - line else below
 
     def _line(self, at: int) -> int | None:
-        return bisect_left(self._offsets, at) if at >= 0 else None
+        return bisect_left(self._haystack.offsets, at) if at >= 0 else None
 
 
 def _places(texts: list[str]) -> dict[str, list[int]]:
