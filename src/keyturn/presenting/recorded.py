@@ -200,6 +200,24 @@ def missing(request: Request) -> int:
     return max(terms.quorum - approvals(request), 0)
 
 
+def starts_with(request: Request, *, voted: bool = False) -> str:
+    """Say when a call starts that cannot be undone, to a person who `voted` already or not.
+
+    >>> from datetime import UTC, datetime
+    >>> at = datetime(2026, 11, 2, tzinfo=UTC)
+    >>> asked = Request("5e1f", "run", "r/1.0", "approval", "pay", "desk", "d1", at)
+    >>> starts_with(asked, voted=True)
+    'the last approval starts the call at once, which cannot be undone. Until then you can withdraw your vote.'
+    >>> starts_with(asked)
+    'once approved, the call starts at once and cannot be undone.'
+    """
+    if voted or missing(request) > 1 or len(request.met) + 1 < request.steps:
+        return (
+            "the last approval starts the call at once, and it cannot be undone. Until then you can withdraw your vote."
+        )
+    return "once approved, the call starts at once and cannot be undone."
+
+
 def still_needed(request: Request, people: Sequence[str] = ()) -> str:
     """Say who has to approve an open request before it runs; `people` are those who can, by name.
 
