@@ -207,7 +207,7 @@ def starts_with(request: Request, *, voted: bool = False) -> str:
     >>> at = datetime(2026, 11, 2, tzinfo=UTC)
     >>> asked = Request("5e1f", "run", "r/1.0", "approval", "pay", "desk", "d1", at)
     >>> starts_with(asked, voted=True)
-    'the last approval starts the call at once, which cannot be undone. Until then you can withdraw your vote.'
+    'the last approval starts the call at once, and it cannot be undone. Until then you can withdraw your vote.'
     >>> starts_with(asked)
     'once approved, the call starts at once and cannot be undone.'
     """
