@@ -34,8 +34,10 @@ class Kind:
     told: tuple[str, ...] = ()
 
 
-#: By name. `counts` is what a life reports and K counts; `told` are the errors that a caller may be given. Where the
-#: disk failed a hold may not have been given back, and until it runs out its run is somebody's: a conflict.
+# Where the disk failed a lease may not have been given back, and until it expires its run is held.
+HELD = ("Conflict", "RunHeld")
+
+#: By name. `counts` is what a life reports and K counts; `told` are the errors that a caller may be given.
 KINDS: dict[str, Kind] = {
     "sqlite: kill before a write": Kind("sqlite", "before", "write", 18),
     "sqlite: kill after a write": Kind("sqlite", "after", "write", 10),
@@ -49,9 +51,9 @@ KINDS: dict[str, Kind] = {
     "postgresql: kill after a message": Kind("postgresql", "kill after", "messages", 12),
     "postgresql: kill before an effect": Kind("postgresql", "effect before", "effects", 2),
     "postgresql: kill after an effect": Kind("postgresql", "effect after", "effects", 2),
-    "sqlite: disk full": Kind("sqlite", "full", "write", 8, kills=False, told=("StorageFull", "Conflict")),
-    "sqlite: a write fails (EIO)": Kind("sqlite", "eio", "write", 5, kills=False, told=("StorageError", "Conflict")),
-    "sqlite: a sync fails (EIO)": Kind("sqlite", "eio", "sync", 4, kills=False, told=("StorageError", "Conflict")),
+    "sqlite: disk full": Kind("sqlite", "full", "write", 8, kills=False, told=("StorageFull", *HELD)),
+    "sqlite: a write fails (EIO)": Kind("sqlite", "eio", "write", 5, kills=False, told=("StorageError", *HELD)),
+    "sqlite: a sync fails (EIO)": Kind("sqlite", "eio", "sync", 4, kills=False, told=("StorageError", *HELD)),
     "postgresql: cut before a message": Kind("postgresql", "cut before", "messages", 4, kills=False),
     "postgresql: cut after a message": Kind("postgresql", "cut after", "messages", 4, kills=False),
     "postgresql: answer to COMMIT lost": Kind("postgresql", "reply lost", "commits", 4, kills=False),

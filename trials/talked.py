@@ -104,7 +104,9 @@ async def _heard(server: RealtimeServer, session: RealtimeSession, decide: Decid
 
 
 def _last_word(session: RealtimeSession) -> str:
-    return text_of(session.history[-1]) if session.history else ""
+    """What was said last, once it was said to its end."""
+    last = session.history[-1] if session.history else None
+    return "" if last is None or getattr(last, "status", None) == "in_progress" else text_of(last)
 
 
 async def in_session(story: Story, person: Any, by: str, session: RealtimeSession, item: Any) -> bool:
