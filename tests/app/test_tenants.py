@@ -130,19 +130,26 @@ async def test_a_tenant_that_cannot_be_served_keeps_no_other_waiting(caplog: pyt
     made = desk.tenants._make
 
     def make(name: str) -> App | None:
-        if name == "broken":
-            raise KeyError("no such customer")
+        if name in errors:
+            raise errors[name]
         return None if name == "unknown" else made(name)
 
+    errors: dict[str, BaseException] = {
+        "broken": KeyError("no such customer"),
+        "ends": SystemExit("no setting"),
+        "cancels": asyncio.CancelledError(),
+        "closes": GeneratorExit(),
+        "groups": BaseExceptionGroup("both", [SystemExit(1)]),
+    }
     tenants = Tenants(journal, make, slots=1)
-    await desk.start("broken")
-    await desk.start("unknown")
+    for name in (*errors, "unknown"):
+        await desk.start(name)
     desk.tenants = tenants
     [run] = await desk.start("small")
     working = asyncio.ensure_future(tenants.work())
     await until_status(tenants.app("small"), run, "finished")
     assert desk.begun == ["small"]
-    await until(lambda: "'broken'" in caplog.text and "'unknown'" in caplog.text)
+    await until(lambda: all(f"'{name}'" in caplog.text for name in (*errors, "unknown")))
     await tenants.stop()
     await working
 
@@ -166,7 +173,30 @@ async def test_runs_of_a_tenant_that_no_worker_executes_are_reported(
 def test_an_app_of_another_tenant_is_refused() -> None:
     journal = MemoryJournal()
     agent = Agent("desk", model=ScriptedModel(["done"]))
+    no_app: Any = str
     with pytest.raises(UserError, match=r"journal.of\(tenant\)"):
         Tenants(journal, lambda _name: App([agent], journal)).app("acme")
     with pytest.raises(UserError, match="tenant_slots must be a whole number, 1 or more"):
         Tenants(journal, lambda _name: None, tenant_slots=0)
+    with pytest.raises(UserError, match="must return an App or None, not a str"):
+        Tenants(journal, no_app).app("acme")
+
+
+async def test_limits_that_are_set_while_a_worker_is_at_work_hold_from_then_on() -> None:
+    """And a second worker of the same tenants is refused: `stop` would end one of them alone."""
+    desk = Desk(MemoryJournal(), slots=1)
+    desk.gate.clear()
+    await desk.start("one", 4)
+    working = asyncio.ensure_future(desk.tenants.work())
+    await until(lambda: desk.begun)
+    with pytest.raises(UserError, match="is at work in this process"):
+        await desk.tenants.work()
+    desk.tenants.slots, desk.tenants.tenant_slots = 4, 2
+    await desk.start("two")
+    desk.gate.set()
+    await until(lambda: len(desk.begun) == 5)
+    worker: Any = desk.tenants._worker
+    movers = worker._movers._movers
+    assert (worker.slots, {name: mover.slots for name, mover in movers.items()}) == (4, {"one": 2, "two": 2})
+    await desk.tenants.stop()
+    await working

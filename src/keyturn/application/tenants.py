@@ -13,7 +13,7 @@ from functools import partial
 from typing import Any
 
 from ..core.errors import UserError
-from ..core.settable import WHOLE, Constructed, Rule, fixed, must
+from ..core.settable import WHOLE, Constructed, Rule, fixed, must, own_of
 from ..core.values import is_whole
 from ..engine.mover import Mover
 from ..engine.tenant_worker import TenantWorker
@@ -21,6 +21,7 @@ from ..inbox.restored import settle_whole
 from ..journal import opened
 from ..journal.base import Store
 from ..journal.optional import ServesTenants
+from ..support.user_code import contained, run_callback
 from .app import App
 from .settings import APP_RULES
 from .workers import why_down
@@ -32,10 +33,23 @@ def _is_limit(value: object) -> bool:
     return value is None or (is_whole(value) and value >= 1)
 
 
+def _limits(rule: Rule) -> Rule:
+    """Make the rule of a limit that holds from then on, also for a worker that is at work."""
+
+    def limited(tenants: Any, name: str, given: object) -> Any:
+        made = rule(tenants, name, given)
+        if (worker := own_of(tenants).get("_worker")) is not None:
+            limits = {"slots": tenants.slots, "tenant_slots": tenants.tenant_slots, name: made}
+            worker.limit(limits["slots"], limits["tenant_slots"])
+        return made
+
+    return limited
+
+
 TENANTS_RULES: dict[str, Rule] = {
     "journal": fixed("tenants have one journal as long as they live: make another Tenants"),
-    "slots": WHOLE,
-    "tenant_slots": must(_is_limit, "a whole number, 1 or more, or None"),
+    "slots": _limits(WHOLE),
+    "tenant_slots": _limits(must(_is_limit, "a whole number, 1 or more, or None")),
     "grace": APP_RULES["grace"],
     "lease": APP_RULES["lease"],
 }
@@ -87,9 +101,11 @@ class Tenants(Constructed):
 
     def app(self, tenant: str) -> App:
         """Return the app of a tenant, by which its runs are started and its requests decided; it is made once."""
-        app = self._apps.get(tenant) or self._make(tenant)
+        app: object = self._apps.get(tenant) or run_callback(self._make, tenant)
         if app is None:
             raise UserError(f"tenant {tenant!r} is not served here")
+        if not isinstance(app, App):
+            raise UserError(f"the function that makes apps must return an App or None, not a {type(app).__name__}")
         if getattr(app.journal, "tenant", None) != tenant:
             raise UserError(f"the app of tenant {tenant!r} must be on its journal: App(..., journal.of(tenant))")
         app.embedded = False
@@ -106,7 +122,9 @@ class Tenants(Constructed):
         return await why_down(self.journal, seconds) or (None if error is None else str(error))
 
     async def work(self, slots: int | None = None) -> None:
-        """Execute runs of all tenants until `stop` is called."""
+        """Execute runs of all tenants until `stop` is called; one call at a time."""
+        if self._worker is not None:
+            raise UserError("a worker of these tenants is at work in this process: set slots, or stop() it first")
         self.slots = self.slots if slots is None else slots
         async with AsyncExitStack() as self._open:
             self._worker = TenantWorker(
@@ -130,9 +148,10 @@ class Tenants(Constructed):
     async def _mover(self, tenant: str, worker: str) -> Mover | None:
         """Open the app of a tenant, and return what moves its runs; a tenant that fails keeps no other waiting."""
         try:
-            app = self.app(tenant)
-            if self._open is not None:
-                await self._open.enter_async_context(app)
+            with contained:
+                app = self.app(tenant)
+                if self._open is not None:
+                    await self._open.enter_async_context(app)
         except Exception as error:  # of the program that makes apps
             log.warning("runs of tenant %r are not executed here: %s", tenant, error)
             return None

@@ -68,6 +68,12 @@ class TenantMovers:
         """Return the runs that are being moved, each a task that ends as it is given back."""
         return [task for mover in self._movers.values() for task in mover.tasks]
 
+    def limit(self, slots: int, tenant_slots: int | None) -> None:
+        """Set how many runs are moved at once, and how many of one tenant; what is at work goes on."""
+        self.slots = slots
+        for mover in self._movers.values():
+            mover.slots = min(tenant_slots or slots, slots)
+
     def full(self) -> set[str]:
         """Return the tenants that have as many runs at work as they may."""
         return {tenant for tenant, mover in self._movers.items() if not mover.free}

@@ -35,6 +35,11 @@ class TenantWorker(WorkerLoop):
         movers = TenantMovers(made, name=claimant("worker"), slots=slots, lease_ms=lease_ms)
         rounds = TenantRounds(cast("ServesTenants", store), movers)
         super().__init__(store, movers, rounds, grace=grace, settle=settle)
+        self._movers = movers
+
+    def limit(self, slots: int, tenant_slots: int | None) -> None:
+        """Set how many runs are moved at once from now on, and how many of one tenant."""
+        self._movers.limit(slots, tenant_slots)
 
     def _watched(self, store: Presence) -> Presence:
         return _HoldersOfTenants(store) if isinstance(store, PresenceOfTenants) else store
