@@ -236,6 +236,15 @@ def still_needed(request: Request, people: Sequence[str] = ()) -> str:
     return f"{first}{count} from {people_of(request.terms_now or Approval())} {verb} needed{_names(people)}."
 
 
+def addressed(people: Sequence[str], reader: str) -> list[str]:
+    """Return the names of people as one of them reads them.
+
+    >>> addressed(["ben", "hana"], "hana")
+    ['ben', 'you']
+    """
+    return ["you" if name == reader else name for name in people]
+
+
 def overrules(request: Request) -> str:
     """Say what a rejection of an open request does.
 

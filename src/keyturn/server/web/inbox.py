@@ -32,7 +32,7 @@ from ...presenting.asking import (
 from ...presenting.grant_words import ScopeWords, reach_words
 from ...presenting.list_row import ListRow, own_words, row_of
 from ...presenting.message_context import ADVICE, context_of
-from ...presenting.recorded import deciders, overrules, recorded, starts_soon, still_needed
+from ...presenting.recorded import addressed, deciders, overrules, recorded, starts_soon, still_needed
 from ...presenting.source import LONGEST, PARTS, RequestSource
 from ...presenting.trail import changes_since, result_of, trail_of
 from ..errors import refused
@@ -272,7 +272,7 @@ async def detail_of(at: PageContext, row: RequestRow) -> dict[str, Any]:
     until = None if call is None else undo_until(call)
     by_caller = call is not None and call.proposal.claimed
     payload = await asyncio.to_thread(payload_of, row.request)
-    thread, people = thread_of(log, row.call), still_asked(at.visitor, row, at.now)
+    thread, people = thread_of(log, row.call), addressed(still_asked(at.visitor, row, at.now), at.visitor.id)
     return {
         **_shown_of(at, row),
         "blocks": payload.blocks,
