@@ -4,14 +4,28 @@ from __future__ import annotations
 
 import ast
 import gc
+from collections.abc import Callable
 from functools import cache
 from pathlib import Path
+from typing import TypeVar
 
 #: The mark of tests that look at the source, by which one process runs all of them.
 TOGETHER = "the source"
 
+Made = TypeVar("Made")
 
-@cache
+
+_forgets: list[Callable[[], None]] = []
+
+
+def kept(function: Callable[..., Made]) -> Callable[..., Made]:
+    """Keep what a function makes of trees for as long as the trees are kept."""
+    made = cache(function)
+    _forgets.append(made.cache_clear)
+    return made
+
+
+@kept
 def parsed(path: Path) -> ast.Module:
     """Read a file as Python; nobody changes what comes of it, for others read it too."""
     collects = gc.isenabled()
@@ -23,13 +37,13 @@ def parsed(path: Path) -> ast.Module:
             gc.enable()
 
 
-@cache
+@kept
 def nodes(path: Path) -> tuple[ast.AST, ...]:
     """Every node of a file, from the outside in."""
     return tuple(ast.walk(parsed(path)))
 
 
 def forget() -> None:
-    """Let go of all trees: they take 400 MB."""
-    parsed.cache_clear()
-    nodes.cache_clear()
+    """Let go of all trees: they take 400 MB, and each collection of garbage looks at them for two seconds."""
+    for forget_made in _forgets:
+        forget_made()

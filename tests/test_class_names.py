@@ -8,10 +8,10 @@ from pathlib import Path
 
 import pytest
 
-from tests.sources import nodes
+from tests.sources import TOGETHER, nodes
 
 # Each file is parsed once, by whichever of them comes first.
-pytestmark = pytest.mark.together("the source")
+pytestmark = pytest.mark.together(TOGETHER)
 
 PACKAGE = Path(__file__).resolve().parents[1] / "src" / "keyturn"
 #: Names that programs import, or that the API's schema has, from more than one place.

@@ -15,7 +15,7 @@ from pathlib import Path
 import pytest
 
 from tests import strings
-from tests.sources import TOGETHER, parsed
+from tests.sources import TOGETHER, kept, parsed
 
 # Each file is parsed once, by whichever of them comes first.
 pytestmark = [pytest.mark.together(TOGETHER), pytest.mark.timeout(400)]
@@ -100,7 +100,7 @@ def may_do_without(path: Path, name: str, node: Named) -> bool:
     return of_suite or ("." in name and last in documented(relative(path).partition("/")[0]))
 
 
-@cache
+@kept
 def everything() -> tuple[tuple[Path, str, Named], ...]:
     return tuple(
         (path, name, node) for path in modules() for name, node in [("module", parsed(path)), *named(parsed(path))]
