@@ -33,6 +33,11 @@ def _is_limit(value: object) -> bool:
     return value is None or (is_whole(value) and value >= 1)
 
 
+def _of_one(slots: int, tenant_slots: int | None) -> int:
+    """Return how many runs of one tenant are executed at once."""
+    return min(tenant_slots or slots, slots)
+
+
 def _limits(rule: Rule) -> Rule:
     """Make the rule of a limit that holds from then on, also for a worker that is at work."""
 
@@ -40,7 +45,7 @@ def _limits(rule: Rule) -> Rule:
         made = rule(tenants, name, given)
         if (worker := own_of(tenants).get("_worker")) is not None:
             limits = {"slots": tenants.slots, "tenant_slots": tenants.tenant_slots, name: made}
-            worker.limit(limits["slots"], limits["tenant_slots"])
+            worker.limit(limits["slots"], _of_one(**limits))
         return made
 
     return limited
@@ -156,4 +161,4 @@ class Tenants(Constructed):
             log.warning("runs of tenant %r are not executed here: %s", tenant, error)
             return None
         app.lease = self.lease
-        return app.shared_mover(worker, min(self.tenant_slots or self.slots, self.slots))
+        return app.shared_mover(worker, _of_one(self.slots, self.tenant_slots))

@@ -68,11 +68,11 @@ class TenantMovers:
         """Return the runs that are being moved, each a task that ends as it is given back."""
         return [task for mover in self._movers.values() for task in mover.tasks]
 
-    def limit(self, slots: int, tenant_slots: int | None) -> None:
+    def limit(self, slots: int, of_one: int) -> None:
         """Set how many runs are moved at once, and how many of one tenant; what is at work goes on."""
         self.slots = slots
         for mover in self._movers.values():
-            mover.slots = min(tenant_slots or slots, slots)
+            mover.slots = of_one
 
     def full(self) -> set[str]:
         """Return the tenants that have as many runs at work as they may."""

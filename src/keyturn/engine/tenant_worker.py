@@ -37,9 +37,9 @@ class TenantWorker(WorkerLoop):
         super().__init__(store, movers, rounds, grace=grace, settle=settle)
         self._movers = movers
 
-    def limit(self, slots: int, tenant_slots: int | None) -> None:
+    def limit(self, slots: int, of_one: int) -> None:
         """Set how many runs are moved at once from now on, and how many of one tenant."""
-        self._movers.limit(slots, tenant_slots)
+        self._movers.limit(slots, of_one)
 
     def _watched(self, store: Presence) -> Presence:
         return _HoldersOfTenants(store) if isinstance(store, PresenceOfTenants) else store
