@@ -21,7 +21,7 @@ from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
 
-from .table import grid
+from .table import grid, put_between
 
 ROOT = Path(__file__).resolve().parents[1]
 PAGE = ROOT / "docs" / "reliability.md"
@@ -150,16 +150,6 @@ def block(found: Sequence[Counted], when: str, commit: str, cores: int) -> str:
     return f"{BEGIN}\n{head}\n\n{grid(['trial', 'tried', 'violations', 'seconds', 'again with'], rows)}\n{END}"
 
 
-def write(page: Path, text: str) -> None:
-    """Put a block where the last one stands."""
-    old = page.read_text(encoding="utf-8")
-    before, begin, rest = old.partition(BEGIN)
-    _, end, after = rest.partition(END)
-    if not begin or not end:
-        raise SystemExit(f"{page} lacks the two comments between which the counts stand: {BEGIN} {END}")
-    page.write_text(before + text + after, encoding="utf-8")
-
-
 def _commit() -> str:
     done = subprocess.run(
         ["git", "describe", "--always", "--dirty"], cwd=ROOT, capture_output=True, text=True, check=False
@@ -185,7 +175,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     text = block(found, f"{datetime.now(UTC):%Y-%m-%d}", _commit(), os.cpu_count() or 1)
     print("\n" + text)
     if given.only is None:
-        write(given.into, text)
+        put_between(given.into, BEGIN, END, text)
     return int(any(each.violations for each in found))
 
 

@@ -106,3 +106,12 @@ def grid(head: list[str], lines: list[list[str]]) -> str:
     ]
     rule = " | ".join(["-" * widths[0], *("-" * (width - 1) + ":" for width in widths[1:])])
     return "\n".join(f"| {line} |" for line in [aligned[0], rule, *aligned[1:]])
+
+
+def put_between(page: Path, begin: str, end: str, text: str) -> None:
+    """Put a text, which has both comments, where the last one stands in a page of the manual."""
+    before, found, rest = page.read_text(encoding="utf-8").partition(begin)
+    _, ended, after = rest.partition(end)
+    if not found or not ended:
+        raise SystemExit(f"{page} lacks the two comments between which the counts stand: {begin} {end}")
+    page.write_text(before + text + after, encoding="utf-8")

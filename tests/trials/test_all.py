@@ -19,8 +19,8 @@ from trials.__main__ import (
     of_table,
     of_tests,
     run,
-    write,
 )
+from trials.table import put_between
 
 GIVEN = argparse.Namespace(kills=3, n=4, seeds=5, states=6, count=7, seed=8, jobs=2)
 
@@ -44,11 +44,11 @@ def test_the_table_stands_between_its_comments_and_nothing_else_changes(tmp_path
     page = tmp_path / "page.md"
     page.write_text(f"before\n{BEGIN}\nold\n{END}\nafter\n")
     text = block(found, "2026-11-27", "abc", 2)
-    write(page, text)
+    put_between(page, BEGIN, END, text)
     assert page.read_text() == f"before\n{text}\nafter\n"
     assert "| kills and faults " in text
     assert "`make crash KILLS=3 SEED=8`" in text
     page.write_text("nothing")
     with pytest.raises(SystemExit, match="lacks the two comments"):
-        write(page, text)
+        put_between(page, BEGIN, END, text)
     assert PAGE.read_text(encoding="utf-8").count(BEGIN) == PAGE.read_text(encoding="utf-8").count(END) == 1
