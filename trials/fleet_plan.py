@@ -29,7 +29,12 @@ class Constants:
     postgres_ms: float
     worker_ms: float
     desk_ms: float
-    commits: int
+
+
+#: By `make load` on two shared cores, November 2026: docs/load.md.
+MEASURED = Constants(
+    waiting_bytes=4_200, finished_bytes=8_929, wal_bytes=13_345, postgres_ms=9.3, worker_ms=12.9, desk_ms=14.7,
+)  # fmt: skip
 
 
 @dataclass(frozen=True)
@@ -114,3 +119,31 @@ def _bytes(number: float) -> str:
             return f"{number:.3g} {unit}"
         number /= 1_000
     return f"{number:,.1f} TB"
+
+
+def main() -> int:
+    """Print or write the table."""
+    parser = argparse.ArgumentParser(prog="python -m trials.fleet_plan", description=__doc__)
+    parser.add_argument("--into", type=Path, metavar="PAGE", help="write the table into this page of the manual")
+    asked = parser.parse_args()
+    text = planned()
+    print(text)
+    if asked.into is not None:
+        put_between(asked.into, BEGIN, END, text)
+    return 0
+
+
+def planned() -> str:
+    """Return what stands in the manual: the constants, and what two fleets need."""
+    of, given = MEASURED, Assumptions()
+    said = (
+        f"A waiting run has {of.waiting_bytes:,} bytes on the disk, a finished one {of.finished_bytes:,}. A cycle writes "
+        f"{of.wal_bytes:,} bytes of WAL, and uses {of.postgres_ms:g} ms of a processor in PostgreSQL, {of.worker_ms:g} ms "
+        f"in workers and {of.desk_ms:g} ms where it is started and decided."
+    )
+    rows = table([need(waiting, of, given) for waiting in (1_000_000, 100_000_000)])
+    return f"{BEGIN}\n{said}\n\n{rows}\n{END}"
+
+
+if __name__ == "__main__":
+    sys.exit(main())

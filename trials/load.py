@@ -114,7 +114,7 @@ class Measured:
 
 HEAD = [
     "workers", "approvers", "open requests", "streams", "cycles/s", "decision to tool p50, ms", "p95", "page p50, ms",
-    "PostgreSQL, ms", "workers, ms", "desk, ms", "commits", "WAL, kB", "connections", "cores", "load",
+    "PostgreSQL, ms", "workers, ms", "desk, ms", "transactions", "WAL, kB", "connections", "cores", "load",
 ]  # fmt: skip
 
 
@@ -271,7 +271,6 @@ def constants(found: Sequence[Measured]) -> Constants:
         postgres_ms=round(used.postgres, 1),
         worker_ms=round(used.workers, 1),
         desk_ms=round(used.desk, 1),
-        commits=used.commits,
     )
 
 
