@@ -31,7 +31,7 @@ define quietly
 endef
 
 .DEFAULT_GOAL := help
-.PHONY: help soak setup demo test check lint types quick-types imports shape format kinds previews pictures probes strings site package bench bench-doors apart bench-peers sweep mutants pace pile recovery first-decision first-command trials costs simulate explore crash race rot forge signatures deep-peers leaks audit-trial published coding-agents model-servers lock clean distclean aap-adapters
+.PHONY: help soak load setup demo test check lint types quick-types imports shape format kinds previews pictures probes strings site package bench bench-doors apart bench-peers sweep mutants pace pile recovery first-decision first-command trials costs simulate explore crash race rot forge signatures deep-peers leaks audit-trial published coding-agents model-servers lock clean distclean aap-adapters
 
 help: ## Show this list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-12s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -219,6 +219,10 @@ MINUTES ?= 10
 ENGINE  ?= journal
 soak: $(VENV)/.ready $(VENV)/.system ## A fleet under kills, standstills and crashes of its database: make soak MINUTES=10 ENGINE=journal|dbos|temporal SEED=7
 	@$(BIN)/python -m trials.soak --minutes $(MINUTES) --engine $(ENGINE) $(if $(filter-out random,$(SEED)),--seed $(SEED)) $(ARGS)
+
+RUNS_EACH ?= 300
+load: $(VENV)/.ready $(VENV)/.system ## What a cycle costs as a fleet grows: make load RUNS_EACH=300 ARGS="--workers 1 2 4 --pending 0 100000"
+	@$(BIN)/python -m trials.load --runs $(RUNS_EACH) $(ARGS)
 
 N ?= 1000
 race: $(VENV)/.ready $(VENV)/.system ## Many go for one run or one request at once: make race N=10000 SEED=7

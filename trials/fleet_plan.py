@@ -137,9 +137,9 @@ def planned() -> str:
     """Return what stands in the manual: the constants, and what two fleets need."""
     of, given = MEASURED, Assumptions()
     said = (
-        f"A waiting run has {of.waiting_bytes:,} bytes on the disk, a finished one {of.finished_bytes:,}. A cycle writes "
-        f"{of.wal_bytes:,} bytes of WAL, and uses {of.postgres_ms:g} ms of a processor in PostgreSQL, {of.worker_ms:g} ms "
-        f"in workers and {of.desk_ms:g} ms where it is started and decided."
+        f"A waiting run has {of.waiting_bytes:,} bytes on the disk, a finished one {of.finished_bytes:,}. A cycle "
+        f"writes {of.wal_bytes:,} bytes of WAL, and uses {of.postgres_ms:g} ms of a processor in PostgreSQL, "
+        f"{of.worker_ms:g} ms in workers and {of.desk_ms:g} ms where it is started and decided."
     )
     rows = table([need(waiting, of, given) for waiting in (1_000_000, 100_000_000)])
     return f"{BEGIN}\n{said}\n\n{rows}\n{END}"

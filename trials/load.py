@@ -33,7 +33,7 @@ from keyturn import Agent, MemoryJournal, Runner
 from keyturn.core.seal import body_of
 from keyturn.engine.run.open_run import chain_of
 from keyturn.journal.postgres import PostgresJournal
-from keyturn.journal.rows import Changes, RequestRow, RunRow
+from keyturn.journal.rows import Changes, RunRow
 from keyturn.models.scripted.model import ScriptedModel, function_call
 from keyturn.testing.postgres import Postgres, throwaway_postgres
 
