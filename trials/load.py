@@ -1,7 +1,7 @@
 """What a fleet carries on this machine, and what a cycle costs, as workers, approvers, open requests and streams grow.
 
     python -m trials.load [--runs N] [--workers N ...] [--approvers N ...] [--pending N ...] [--streams N ...]
-                          [--into PAGE]
+                          [--elsewhere N ...] [--into PAGE]
 
 Each row is a fleet of its own on an empty, durable PostgreSQL: `keyturn worker` processes, and one process in which
 approvers start runs, decide and wait for the end (`trials/load_desk.py`). One number grows at a time, the others stand
@@ -32,6 +32,7 @@ from msgspec.structs import replace as replaced
 from keyturn import Agent, MemoryJournal, Runner
 from keyturn.core.seal import body_of
 from keyturn.engine.run.open_run import chain_of
+from keyturn.journal.base import Lease
 from keyturn.journal.postgres import PostgresJournal
 from keyturn.journal.rows import Changes, RunRow
 from keyturn.models.scripted.model import ScriptedModel, function_call
@@ -52,16 +53,26 @@ BEGUN, GO, TOOK = "begun", "go", "took"
 
 @dataclass(frozen=True)
 class Scene:
-    """A fleet: how many workers, approvers with a run each, open requests of other runs, and watched runs."""
+    """A fleet: how many workers, approvers with a run each, open requests of other runs, and watched runs.
+
+    `elsewhere` are runs that are due, of an agent that none of the workers has.
+    """
 
     workers: int = 2
     approvers: int = 16
     pending: int = 0
     streams: int = 0
+    elsewhere: int = 0
 
 
 #: What is measured where nothing else is asked for.
-SERIES = {"workers": [1, 2, 4], "approvers": [1, 4, 16, 64], "pending": [0, 1_000, 10_000, 100_000], "streams": [0, 50]}
+SERIES = {
+    "workers": [1, 2, 4],
+    "approvers": [1, 4, 16, 64],
+    "pending": [0, 1_000, 10_000, 50_000],
+    "streams": [0, 50],
+    "elsewhere": [0, 1_000, 10_000],
+}
 
 
 @dataclass(frozen=True)
@@ -108,12 +119,14 @@ class Measured:
         page = f"{percentile(sorted(self.took['page']), 0.5):,.0f}"
         cost = [f"{each:.1f}" for each in (used.postgres, used.workers, used.desk)]
         where = [str(scene.workers), str(scene.approvers), f"{scene.pending:,}", str(scene.streams)]
+        where.append(f"{scene.elsewhere:,}")
         rest = [f"{used.commits}", f"{used.wal / 1e3:.1f}", str(self.connections), f"{self.cores:.1f}"]
         return [*where, f"{self.runs / self.seconds:.0f}", *times, page, *cost, *rest, f"{self.load:.0f}"]
 
 
 HEAD = [
-    "workers", "approvers", "open requests", "streams", "cycles/s", "decision to tool p50, ms", "p95", "page p50, ms",
+    "workers", "approvers", "open requests", "streams", "due elsewhere", "cycles/s",
+    "decision to tool p50, ms", "p95", "page p50, ms",
     "PostgreSQL, ms", "workers, ms", "desk, ms", "transactions", "WAL, kB", "connections", "cores", "load",
 ]  # fmt: skip
 
@@ -193,20 +206,24 @@ class Fleet:
 
     def piled(self) -> int:
         """Make the open requests of other runs; return how many bytes each has on the disk."""
-        if not self.scene.pending:
+        count = self.scene.pending + self.scene.elsewhere
+        if not count:
             return 0
         asyncio.run(fill(self.url, 1))  # which makes the tables
         before = self._size()
-        asyncio.run(fill(self.url, self.scene.pending))
+        asyncio.run(fill(self.url, count + 1, due=bool(self.scene.elsewhere)))
         self._db.execute("VACUUM ANALYZE")  # as autovacuum does by and by
-        return (self._size() - before) // self.scene.pending
+        return (self._size() - before) // count
 
     def _size(self) -> int:
         return int(self._db.execute("SELECT pg_database_size(current_database())").fetchone()[0])
 
 
-async def fill(url: str, count: int) -> None:
-    """Add so many runs that wait for a decision, with the lines and rows that the engine writes."""
+async def fill(url: str, count: int, *, due: bool = False) -> None:
+    """Add so many runs that wait for a decision, with the lines and rows that the engine writes.
+
+    Or that are `due`, of an agent that no worker here has.
+    """
     store, memory = PostgresJournal(url), MemoryJournal()
     agent = Agent("desk", model=ScriptedModel([[function_call("pay", {"to": "ada"})]]), tools=[pay])
     run = (await Runner.run(agent, "go", journal=memory)).run_id
@@ -218,13 +235,14 @@ async def fill(url: str, count: int) -> None:
         opened = replaced(request, id=f"{number:032x}", run=name, asked_at=at)
         return name, Changes(RunRow(name, "desk", "waiting", at, at, 1), opened=[opened])
 
-    def lines(name: str) -> list[bytes]:
-        return list(sealed(chain_of(store, name), told))
+    async def write(name: str, changes: Changes) -> None:
+        held = None if due else Lease("filler", 60_000, ends=True)  # without one it is due at once
+        await store.append(name, 0, list(sealed(chain_of(store, name), told)), None, changes, held)
 
     begin = 1 if count > 1 else 0
     for first in range(begin, count, _TOGETHER):
         rows = [row(number) for number in range(first, min(first + _TOGETHER, count))]
-        await asyncio.gather(*(store.append(name, 0, lines(name), None, changes) for name, changes in rows))
+        await asyncio.gather(*(write(name, changes) for name, changes in rows))
     await store.close()
 
 
@@ -279,7 +297,7 @@ def main() -> int:
     parser = argparse.ArgumentParser(prog="python -m trials.load", description=__doc__)
     parser.add_argument("--runs", type=int, default=400, help="cycles of each fleet (default %(default)s)")
     for name, numbers in SERIES.items():
-        parser.add_argument(f"--{name}", type=int, nargs="+", help=f"default: {numbers}, if none of the four is given")
+        parser.add_argument(f"--{name}", type=int, nargs="+", help=f"default: {numbers}, if none of the five is given")
     parser.add_argument("--into", type=Path, metavar="PAGE", help="write the tables into this page of the manual")
     given = parser.parse_args()
     chosen = {name: numbers for name in SERIES if (numbers := getattr(given, name))} or SERIES
