@@ -12,6 +12,7 @@ import pytest
 
 from keyturn import Agent, App, MemoryJournal, Tenants, UserError
 from keyturn.journal import open_journal
+from keyturn.journal.sqlite import SQLiteJournal
 from keyturn.testing import ScriptedModel
 from tests.waiting import never, until, until_status
 
@@ -200,3 +201,20 @@ async def test_limits_that_are_set_while_a_worker_is_at_work_hold_from_then_on()
     assert (worker.slots, {name: mover.slots for name, mover in movers.items()}) == (4, {"one": 2, "two": 2})
     await desk.tenants.stop()
     await working
+
+
+async def test_an_app_on_another_store_is_refused(tmp_path: Path) -> None:
+    """What is started there would never be executed; the same store, opened once more, is the same."""
+    one, other = (f"sqlite:///{tmp_path}/{name}.db" for name in ("one", "other"))
+    for mine, theirs, fits in [(one, other, False), (one, one, True), ("memory://", "memory://", False)]:
+        journal, second = open_journal(mine), open_journal(theirs)
+        app = App([Agent("desk", model=ScriptedModel(["done"]))], second.of("ann"))
+        tenants = Tenants(journal, lambda _name, app=app: app)
+        if fits:
+            assert tenants.app("ann") is tenants.app("ann") is app
+        else:
+            with pytest.raises(UserError, match=r"must be on its journal: App\(\.\.\., journal\.of\(tenant\)\)"):
+                tenants.app("ann")
+        for each in (journal, second):
+            if isinstance(each, SQLiteJournal):
+                await each.close()

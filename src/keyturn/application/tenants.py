@@ -106,15 +106,22 @@ class Tenants(Constructed):
 
     def app(self, tenant: str) -> App:
         """Return the app of a tenant, by which its runs are started and its requests decided; it is made once."""
-        app: object = self._apps.get(tenant) or run_callback(self._make, tenant)
+        if tenant in self._apps:
+            return self._apps[tenant]
+        app: object = run_callback(self._make, tenant)
         if app is None:
             raise UserError(f"tenant {tenant!r} is not served here")
         if not isinstance(app, App):
             raise UserError(f"the function that makes apps must return an App or None, not a {type(app).__name__}")
-        if getattr(app.journal, "tenant", None) != tenant:
+        if getattr(app.journal, "tenant", None) != tenant or not self._is_of_it(app.journal):
             raise UserError(f"the app of tenant {tenant!r} must be on its journal: App(..., journal.of(tenant))")
         app.embedded = False
-        return self._apps.setdefault(tenant, app)
+        self._apps[tenant] = app
+        return app
+
+    def _is_of_it(self, journal: object) -> bool:
+        """Return whether a journal is a view of this one: runs in another one would never be executed."""
+        return getattr(journal, "identity", None) == getattr(self.journal, "identity", None)
 
     @property
     def busy(self) -> int:
