@@ -33,7 +33,7 @@ class Constants:
 
 #: By `make load` on two shared cores, November 2026: docs/load.md.
 MEASURED = Constants(
-    waiting_bytes=4_200, finished_bytes=8_929, wal_bytes=13_345, postgres_ms=9.3, worker_ms=12.9, desk_ms=14.7,
+    waiting_bytes=4_383, finished_bytes=7_345, wal_bytes=13_587, postgres_ms=12.1, worker_ms=19.0, desk_ms=14.0,
 )  # fmt: skip
 
 
