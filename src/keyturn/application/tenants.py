@@ -113,15 +113,16 @@ class Tenants(Constructed):
             raise UserError(f"tenant {tenant!r} is not served here")
         if not isinstance(app, App):
             raise UserError(f"the function that makes apps must return an App or None, not a {type(app).__name__}")
-        if getattr(app.journal, "tenant", None) != tenant or not self._is_of_it(app.journal):
+        if getattr(app.journal, "tenant", None) != tenant or self._is_other(app.journal):
             raise UserError(f"the app of tenant {tenant!r} must be on its journal: App(..., journal.of(tenant))")
         app.embedded = False
         self._apps[tenant] = app
         return app
 
-    def _is_of_it(self, journal: object) -> bool:
-        """Return whether a journal is a view of this one: runs in another one would never be executed."""
-        return getattr(journal, "identity", None) == getattr(self.journal, "identity", None)
+    def _is_other(self, journal: object) -> bool:
+        """Return whether a journal is another store, as far as both have an id: its runs would never be executed."""
+        mine, theirs = getattr(self.journal, "identity", ""), getattr(journal, "identity", "")
+        return bool(mine and theirs) and mine != theirs
 
     @property
     def busy(self) -> int:

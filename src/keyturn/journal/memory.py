@@ -87,11 +87,6 @@ class MemoryJournal(Sealed):
             view._mine = self._tenants.setdefault(tenant, MemoryTenant(anybody=self._mine.anybody))
         return view
 
-    @property
-    def identity(self) -> str:
-        """Return the store's id, which all of its views have."""
-        return f"memory {id(self._tenants)}"
-
     def keys(self) -> Ring:
         """Return the keys that seal what is kept here."""
         return _RING
