@@ -162,7 +162,7 @@ class TestMail(ChannelSuite):
     async def test_an_address_is_one_address(self) -> None:
         channel = await self.make_channel()
         two, header = "ada@example.org, eve@example.org", "ada@example.org\r\nBcc: eve@example.org"
-        for address in ("ada", two, header, "a@b", "@x.y"):
+        for address in ("ada", two, header, "a@b", "@x.y", f"{'a' * 490}@example.org"):
             with pytest.raises(ChannelRefused):
                 await channel.send(await message_to(address))
         with pytest.raises(UserError, match="encrypted"):

@@ -125,6 +125,8 @@ def test_a_budget_goes_into_objects() -> None:
     policy = Policy(ask(over=Budget("order.total", 10)), allow())
     assert action(policy, call({"order": {"total": 10}})) == "allow"
     assert action(policy, call({"order": {"total": 10}, "order.total": 1})) == "ask", "which of them counts?"
+    with pytest.raises(UserError, match="500 characters"):
+        Budget("a." * 250 + "a", 10)
 
 
 def test_a_rule_counts_the_calls_that_it_is_about() -> None:

@@ -4,7 +4,10 @@ from __future__ import annotations
 
 import base64
 import struct
+import textwrap
 import zlib
+
+import pytest
 
 from keyturn.tools.word_picture import PNG, drawn, written
 from tests.table import each
@@ -54,6 +57,18 @@ def test_every_text_can_be_read_back(text: str) -> None:
     width, height, _ = seen(text)
     assert (width, height <= 1000) == (800, True), "it is no larger than a screen"
     assert written(drawn(text)) == text.encode("utf-8", "replace").decode()
+
+
+def test_no_more_is_drawn_than_there_is_room_for(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A text of tabs was wrapped row by row, each time with a copy of what was left."""
+    wrapped = list[int]()
+    wrap = textwrap.wrap
+    monkeypatch.setattr(textwrap, "wrap", lambda text, width: (wrapped.append(len(text)), wrap(text, width))[1])
+    for text in ("\t" * 50_000, "word " * 20_000):
+        wrapped.clear()
+        _, _, rows = seen(text)
+        assert sum(wrapped) <= 2 * 64 * 40
+        assert rows == seen(text[:6_000])[2], "what is seen of it is what was seen"
 
 
 def test_other_pictures_say_nothing() -> None:

@@ -26,6 +26,7 @@ Security = Literal["starttls", "tls", "none"]
 
 _PORTS: dict[Security, int] = {"starttls": 587, "tls": 465, "none": 25}
 _SUBJECT = 200
+_LONGEST = 500  # characters of a name and its address, of which mail servers take 254
 _STEP = 10.0  # how long one answer of the server may take, in seconds
 _PERMANENT = 500
 
@@ -133,6 +134,8 @@ def _text(message: Message) -> list[str]:
 
 def _address(text: str) -> Address:
     """Return the one address that a text is, or raise `ChannelRefused`."""
+    if len(text) > _LONGEST:
+        raise ChannelRefused(f"the address has {len(text)} characters, and {_LONGEST} are the most")
     name, bracket, rest = text.rpartition("<")
     spec = rest.removesuffix(">").strip() if bracket else text.strip()
     try:

@@ -16,7 +16,7 @@ from ..core.durations import milliseconds
 from ..core.errors import UserError
 from ..core.immutable import immutable
 from ..core.policy import CallView, Past, Share
-from ..core.predicates.predicate import number_at
+from ..core.predicates.predicate import LONGEST_NAME, number_at
 
 Whose: TypeAlias = Literal["run", "session", "requester", "agent", "tenant"]
 
@@ -96,6 +96,8 @@ class Budget:
         argument, most = cast("tuple[object, ...]", (self.argument, self.most))
         if not isinstance(argument, str) or not all(argument.split(".")):
             raise UserError(f"a budget is of an argument, as in Budget('amount', 100); not of {argument!r}")
+        if len(argument) > LONGEST_NAME:
+            raise UserError(f"the name of an argument has {LONGEST_NAME} characters at most in a budget")
         try:
             fits = not isinstance(most, bool) and isinstance(most, int | float | Decimal) and Fraction(str(most)) >= 0
         except ValueError:  # neither infinity nor what is no number at all

@@ -26,7 +26,7 @@ _HASHES: dict[bytes, Callable[[bytes], Any]] = {b"sha512": hashlib.sha512, b"sha
 _ARMOR = re.compile(
     r"-----BEGIN SSH SIGNATURE-----\n((?:[A-Za-z0-9+/=]{1,128}\n)+)-----END SSH SIGNATURE-----\n*", re.ASCII
 )
-_LINE = re.compile(r"(\S+)[ \t]+(\S+)(?:[ \t]+(.*))?")
+_LINE = re.compile(r"(\S+)[ \t]+(\S+)(?:[ \t]++(.*))?")
 _MOST_LINE = 16_384
 _SK_ED25519 = b"sk-ssh-ed25519@openssh.com"
 _SK_ECDSA = b"sk-ecdsa-sha2-nistp256@openssh.com"

@@ -15,6 +15,7 @@ PNG = "data:image/png;base64,"
 
 _KEY = b"Description\0\0\0\0\0"
 _COLUMNS, _ROWS = 64, 40  # of letters: the picture's width, and how high it may become
+_MOST = 2 * _COLUMNS * _ROWS  # characters: what is longer has no room, unless it is blanks
 _SCALE = 2
 _WIDE = 6
 _HIGH = 10
@@ -42,8 +43,8 @@ def drawn(text: str) -> str:
     >>> drawn("Not today.").startswith("data:image/png;base64,iVBOR")
     True
     """
-    lines = [row for line in text.splitlines() for row in textwrap.wrap(line, _COLUMNS) or [""]] or [""]
-    if len(lines) > _ROWS:
+    lines = [row for line in text[:_MOST].splitlines() for row in textwrap.wrap(line, _COLUMNS) or [""]] or [""]
+    if len(lines) > _ROWS or len(text) > _MOST:
         lines = [*lines[: _ROWS - 1], "(cut here)"]
     width = (_COLUMNS * _WIDE + _EDGE) * _SCALE
     blank = bytes(_EDGE // 2)

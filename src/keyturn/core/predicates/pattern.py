@@ -21,9 +21,9 @@ SHORT = 32
 #: Compiling a pattern takes far more time than reading it.
 LONGEST = 2_000
 _TOKEN = re.compile(
-    r"\\.|\[\^?\]?(?:\\.|[^\]\\])*\]"  # an escape, a class
+    r"\\.|\[\^?\]?(?:\\.|[^\]\\])*+(?:\]|\Z)"  # an escape, a class
     r"|\(\?[aims]+\)|\((?:\?(?:[aims]*:|[=!>]|<[=!]|P<\w+>))?(?!\?)|\(\?|[|)]"  # flags, the begin of a group
-    r"|(?:[*+?]|\{(?=[0-9,])[0-9]*,?[0-9]*\})[?+]?|.",  # a repeat, lazy or possessive; any other character
+    r"|(?:[*+?]|\{(?=[0-9,])[0-9]*+,?[0-9]*+\})[?+]?|.",  # a repeat, lazy or possessive; any other character
     re.DOTALL,
 )
 _LOOKS = ("(?=", "(?!", "(?<=", "(?<!")

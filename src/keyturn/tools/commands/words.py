@@ -14,7 +14,7 @@ from typing import NoReturn
 
 ENDS_WORD = frozenset(" \t\n;&|()<>")
 _VARIABLE = re.compile(r"\$(?:[A-Za-z_]\w*|\{[A-Za-z_]\w*\}|[@*#?$!\-0-9])", re.ASCII)
-_PLAIN = re.compile(r"[A-Za-z0-9_@%+:,./-]+(?:[A-Za-z0-9_@%+=:,./-]*)")
+_PLAIN = re.compile(r"[A-Za-z0-9_@%+:,./-][A-Za-z0-9_@%+=:,./-]*")
 
 
 class Unclear(Exception):

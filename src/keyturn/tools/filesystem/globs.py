@@ -11,6 +11,8 @@ from collections.abc import Callable, Iterator, Sequence
 from fnmatch import translate
 
 MOST_VARIANTS, LONGEST = 64, 1000
+# The first comma alone is looked for: of a thousand, each would be.
+_CHOICE = re.compile(r"\{([^{},]*,[^{}]*)\}")
 _ANY: None = None  # stands for "**"
 _Segment = Callable[[str], object] | None
 
@@ -111,7 +113,7 @@ def _fits(segments: Sequence[_Segment], names: Sequence[str]) -> bool:
 
 def _expanded(pattern: str) -> list[str]:
     """Expand the braces of a pattern; one without a comma stands for itself."""
-    found = re.search(r"\{([^{}]*,[^{}]*)\}", pattern)
+    found = _CHOICE.search(pattern)
     if found is None:
         return [pattern]
     made: list[str] = []

@@ -13,7 +13,7 @@ Texts = tuple[str, ...]
 MOST = 8  # each is looked for by itself
 # One piece of a pattern: an escape, a class, one sign that means something, or one plain character.
 _PIECE = re.compile(r"\\.|\[\^?\]?(?:\\.|[^\\\]])*\]|[(){}|*+?^$.]|.", re.DOTALL)
-_REPEAT = re.compile(r"[*+?]|\{\d*,?\d*\}")
+_REPEAT = re.compile(r"[*+?]|\{\d*+,?\d*+\}")
 _AT_LEAST_ONCE = re.compile(r"\+|\{0*[1-9]")
 _GROUP = re.compile(r"\((?:\?:|\?P<\w+>|(?!\?))")
 # Flags may change what everything means, characters may be written as numbers, and some groups decide about others.
