@@ -217,8 +217,9 @@ async def test_an_approval_after_a_handoff_reaches_the_server_that_was_shown_or_
     assert ("which does not have that server" in str(model.sent)) is not shared
 
 
-async def test_a_call_that_is_read_while_another_agent_takes_over_is_not_taken() -> None:
-    """The next agent's tool of that name does not run in place of the one that the model called."""
+@pytest.mark.parametrize("reconnects", [False, True])
+async def test_a_call_that_is_read_while_another_agent_takes_over_is_not_taken(reconnects: bool) -> None:
+    """The next agent's tool of that name does not run, and a later connection has no result of a call it never made."""
     moved, looked = asyncio.Event(), asyncio.Event()
     moved.set()
 
@@ -237,9 +238,13 @@ async def test_a_call_that_is_read_while_another_agent_takes_over_is_not_taken()
         await looked.wait()
         await session.update_agent(second)
         await told.until("handoff")
+        if reconnects:
+            await session.reconnect()
         moved.set()
-        await until(lambda: "p1" in dict(model.outputs()))
-        assert dict(model.outputs())["p1"].startswith("The call was not taken: another agent is at work now.")
+        await told.until("error")
+        await turns_of_the_loop()
+        words = "The call was not taken: another agent is at work now. Call again if it is still needed."
+        assert model.outputs() == ([] if reconnects else [("p1", words)])
         assert ran == []
         await model.calls("pay", "{}", "p2")
         await until(lambda: ("p2", "paid") in model.outputs())

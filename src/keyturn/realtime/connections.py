@@ -18,8 +18,9 @@ from ..core.run import Call
 from ..engine.driving.drive import Drive
 from ..support.user_code import answer_of
 from .config import RealtimeRunConfig, RealtimeSessionModelSettings
-from .delivery import ConnectionDelivery, Session
+from .delivery import ConnectionDelivery, Send, Session
 from .model import RealtimeDisconnected, RealtimeModel, RealtimeModelConfig
+from .model_inputs import RealtimeModelSendEvent
 
 CLOSE = 10.0
 _ATTEMPTS = 3
@@ -68,6 +69,8 @@ class Connections:
         self._config = config
         self._line = line
         self._delivery: ConnectionDelivery | None = None
+        # How many connections were begun.
+        self._begun = 0
         self._delivering: asyncio.Task[None] | None = None
         self._again: asyncio.Task[None] | None = None
         self._opening = asyncio.Lock()
@@ -84,6 +87,16 @@ class Connections:
         """Return what delivers to the connection."""
         assert self._delivery is not None
         return self._delivery
+
+    def answering(self) -> Send:
+        """Return what sends to the connection there is now, and nothing to a later one."""
+        begun = self._begun
+
+        async def send(event: RealtimeModelSendEvent) -> None:
+            if self._begun == begun:
+                await self._line.session.send(event)
+
+        return send
 
     def rouse(self) -> None:
         """Look again at what there is to deliver."""
@@ -112,6 +125,7 @@ class Connections:
             self._delivery = self._delivery or delivery  # until the next one is there, the last one may tell something
             options: Any = {**self._options, "initial_model_settings": settings}
             self._up = True
+            self._begun += 1
             await answer_of(self._model.connect, options)
             self._up = True
             self._delivery = delivery

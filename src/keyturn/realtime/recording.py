@@ -10,6 +10,7 @@ from __future__ import annotations
 import asyncio
 import contextlib
 from collections.abc import Callable
+from functools import partial
 from typing import Any
 
 from ..core import commands as cm
@@ -59,10 +60,13 @@ class CallNotTaken(ModelBehaviorError):
 class Recorder:
     """Records what is heard, in its order, from a task of its own."""
 
-    def __init__(self, drive: Drive, model: str, send: Send, failed: Callable[[Exception], None]) -> None:
+    def __init__(
+        self, drive: Drive, model: str, answering: Callable[[], Send], failed: Callable[[Exception], None]
+    ) -> None:
         self._drive = drive
         self._model = model
-        self._send = send
+        # Returns what sends to the connection there is: the next one knows nothing of a call that was not taken.
+        self._answering = answering
         self._failed = failed
         self._ended = False
         #: How many items of the conversation the model had heard when its turn began; None outside of a turn.
@@ -97,14 +101,15 @@ class Recorder:
         """Record a call of the model, which had the tools of the agent `under`; the future has the proposals' ids."""
         item: Item = {"type": "function_call", "call_id": event.call_id, "name": event.name}
         item |= {"arguments": event.arguments} | ({"id": event.id} if event.id else {})
-        heard = self.heard
+        heard, send = self.heard, self._answering()
 
         async def record() -> list[str]:
             try:
                 self._check_new(event)
                 return await self._take(item, under, heard)
             except _REFUSED as error:
-                await self._refuse(error, lambda words: RealtimeModelSendToolOutput(event, words, start_response=True))
+                made = partial(RealtimeModelSendToolOutput, event, start_response=True)
+                await self._refuse(error, made, send)
                 return []
 
         return await self._put(record)
@@ -129,7 +134,7 @@ class Recorder:
 
     async def request(self, item: Item, under: str, connection: ConnectionDelivery) -> None:
         """Record a call that the provider makes itself once that is approved on its connection."""
-        heard = self.heard
+        heard, send = self.heard, self._answering()
         request = str(item.get("id"))
 
         async def record() -> None:
@@ -142,7 +147,7 @@ class Recorder:
                     del connection.asked[request]
                     raise
             except _REFUSED as error:
-                await self._refuse(error, lambda words: rejection(item.get("id"), words))
+                await self._refuse(error, partial(rejection, item.get("id")), send)
 
         await self._put(record)
 
@@ -174,13 +179,13 @@ class Recorder:
                 "The call was not taken: another agent is at work now. Call again if it is still needed.",
             )
 
-    async def _refuse(self, error: Exception, answer: _Answer) -> None:
+    async def _refuse(self, error: Exception, answer: _Answer, send: Send) -> None:
         """Report to the model and the user that a call was not taken; nothing of it ran."""
         self._failed(error)
         words = error.words if isinstance(error, CallNotTaken) else _DOWN if isinstance(error, ToolSourceDown) else _ODD
         if words:
-            with contextlib.suppress(Exception):  # the next connection knows nothing of that call
-                await self._send(answer(words))
+            with contextlib.suppress(Exception):  # the connection is lost
+                await send(answer(words))
 
     async def turn(self, said: list[Item], usage: Usage) -> None:
         """Record what the model said in a turn, and what that used."""

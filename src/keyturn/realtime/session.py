@@ -116,7 +116,7 @@ class RealtimeSession(SessionDecisions, Settable):
         every = self._config.get("guardrails_settings", {}).get("debounce_text_length", _DEBOUNCE)
         self._guards = OutputGuards(play.live.context, every, self._tripped, self._failed)
         play.model = self._model_name()
-        self._recorder = Recorder(play.drive, play.model, self._send, self._failed)
+        self._recorder = Recorder(play.drive, play.model, lambda: self._connections.answering(), self._failed)
         words = self._config.get("waiting_message", waiting_message)
         asked = partial(settings_of, play.drive, self._info.context), partial(same_server, play.drive)
         session = Session(lambda: self._run, self._send, *asked, words, self._failed, play.held, play.drive.kept)
