@@ -149,6 +149,11 @@ async def of_one_tool(pile: Pile) -> None:
     assert await pile.inbox.list(Query(state="open", after=pile.after(), limit=50, tool="ssh"))
 
 
+async def of_no_tool(pile: Pile) -> None:
+    """Of a tool that none calls, from the oldest on."""
+    assert not await pile.inbox.list(Query(state="open", limit=50, tool="none"))
+
+
 async def alike(pile: Pile) -> None:
     """Those of one shape."""
     page, _ = await pile.inbox.alike_page(pile.one, Query(after=pile.after()))
@@ -181,6 +186,7 @@ async def of_the_record_in_vain(pile: Pile) -> None:
 PAGES: dict[str, tuple[Callable[[Pile], Awaitable[None]], int]] = {
     "the list": (any_page, 1),
     "one tool": (of_one_tool, 1),
+    "a tool in vain": (of_no_tool, 10),
     "alike": (alike, 1),
     "a search in vain": (searched, 10),
     "the record": (of_the_record, 10),

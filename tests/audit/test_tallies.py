@@ -7,7 +7,6 @@ from pathlib import Path
 from typing import Any
 
 import apsw
-import psycopg
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -25,7 +24,7 @@ from tests.audit.test_rows import derived
 from tests.core.samples import Pen
 from tests.core.world import World, complete
 from tests.effort import some
-from tests.journal.older import WITHOUT_SHAPES, rewrite
+from tests.journal.older import WITHOUT_SHAPES, altered, rewrite
 
 
 def by_name(tallies: list[Tally]) -> dict[Any, Tally]:
@@ -227,15 +226,7 @@ async def test_a_store_that_was_decided_in_before_says_from_when_it_counts(
     await decided(store)
     await rewrite(store)
     await store.close()
-    if kind == "sqlite":
-        older = apsw.Connection(str(tmp_path / "runs.db"))
-        for statement in (*_OLDER, *_OPEN, *_LATER, "PRAGMA user_version = 4"):
-            older.execute(statement)
-        older.close()
-    else:
-        with psycopg.connect(url, autocommit=True) as db:
-            for statement in (*_OLDER, *_OPEN, *_LATER, "UPDATE keyturn_schema SET version = 4"):
-                db.execute(statement.encode())
+    altered(url, *_OLDER, *_OPEN, *_LATER, version=4)
     store = open_journal(url)
     [begun] = await store.tallies(Period())
     today = await store.now() // DAY_MS

@@ -12,6 +12,15 @@ from msgspec.structs import replace
 from keyturn.journal.rows import RequestRow
 from keyturn.journal.sealing import seal_row
 
+#: Takes back what schema 12 changed in a file; PostgreSQL's indexes are as they were.
+_BY_COLUMN = (
+    "DROP INDEX requests_open",
+    "CREATE INDEX requests_open ON requests (tenant, asked_at, id) WHERE state = 'open'",
+    *(
+        f"CREATE INDEX requests_open_{each} ON requests (tenant, {each}, asked_at, id) WHERE state = 'open'"
+        for each in ("tool", "agent", "kind")
+    ),
+)
 #: Takes back what schema 11 added.
 WITHOUT_PRIORITIES = (
     *(f"DROP INDEX runs_{each}" for each in ("due", "queued")),
@@ -52,10 +61,11 @@ async def rewrite(store: Any) -> None:
 
 
 def altered(url: str, *statements: str, version: int | None = None) -> None:
-    """Do this to a store behind its back."""
+    """Do this to a store behind its back; with a version it is one of that schema, which is 11 or before."""
     if url.startswith("sqlite"):
         db = apsw.Connection(url.removeprefix("sqlite:///"))
-        for statement in [*statements, *([] if version is None else [f"PRAGMA user_version = {version}"])]:
+        before, noted = ((), ()) if version is None else (_BY_COLUMN, (f"PRAGMA user_version = {version}",))
+        for statement in (*before, *statements, *noted):
             db.execute(statement)
         db.close()
         return

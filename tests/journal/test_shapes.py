@@ -93,6 +93,7 @@ def row_of(number: int, shape: str, **named: Any) -> RequestRow:
     )
 
 
+#: By the index of PostgreSQL; in a file, that of all open requests has what they are filtered by.
 PLANS: dict[str, Query] = {
     "requests_open_shape": Query(state="open", shape="shape 7", limit=5),
     "requests_open_unshaped": Query(state="open", shape="", tool="tool 3", kind="approval", limit=5),
@@ -100,6 +101,7 @@ PLANS: dict[str, Query] = {
     "requests_open_agent": Query(state="open", agent="desk 9", kind="approval", limit=5),
     "requests_open": Query(state="open", after=(900, ""), newest=True, limit=5),
 }
+FILTERED = {"requests_open_tool", "requests_open_agent"}
 
 
 async def test_a_page_of_open_requests_goes_by_an_index_of_open_requests(place: Place) -> None:
@@ -117,7 +119,7 @@ async def test_a_page_of_open_requests_goes_by_an_index_of_open_requests(place: 
         explain = "EXPLAIN QUERY PLAN " if lite else "EXPLAIN "
         told = await store.whole(lambda db, made=made, how=explain: db.execute(how + made.rows, *made.values))
         plan = "\n".join(str(part) for part in told)
-        assert f"{index} " in plan, plan
+        assert f"{'requests_open' if lite and index in FILTERED else index} " in plan, plan
         assert "SCAN requests" not in plan, plan
         assert "Seq Scan" not in plan, plan
         assert "TEMP B-TREE" not in plan, plan

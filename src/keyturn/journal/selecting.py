@@ -76,5 +76,4 @@ def _index(table: SqlTable, wanted: dict[str, Any]) -> str | None:
         return "requests_open_shape"
     if wanted.get("shape") == "" and wanted.keys() >= {"kind", "tool"}:
         return "requests_open_unshaped"
-    column = next((name for name in ("tool", "agent", "kind") if name in wanted), None)
-    return "requests_open" if column is None else f"requests_open_{column}"
+    return "requests_open"
