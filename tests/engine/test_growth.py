@@ -10,10 +10,15 @@ import sys
 from collections.abc import Coroutine
 from typing import Any
 
+import pytest
+
 from benchmarks.script import Script
 from benchmarks.subjects.keyturn import Driver
-from keyturn import Runner, RunResult
+from keyturn import Conflict, Inbox, MemoryJournal, Runner, RunResult, RunState
+from keyturn.core.codec import decode
+from keyturn.core.events import CallDecided
 from keyturn.engine.run import log_cache
+from keyturn.journal.rows import Query
 from tests.waiting import turns_of_the_loop
 
 # 50 ms of a slow machine.
@@ -75,9 +80,49 @@ async def test_a_run_of_many_calls_loads_shows_and_resumes_in_time_linear_in_the
     assert (many - some) / 600 <= 1.02 * (some - few) / 200
 
 
-async def test_a_reply_of_a_thousand_calls_holds_nobody_up() -> None:
+async def test_a_reply_of_a_thousand_calls_holds_nobody_up_nor_do_their_requests_and_decisions() -> None:
     for tool in ("noop", "gated"):
         driver = Driver(Script([[tool] * 1_000, []]))
-        result, calls, most = await counted(driver.start())
+        driver.journal = journal = MemoryJournal() if tool == "gated" else None
+        most = dict[str, int]()
+        result, _, most["start"] = await counted(driver.start())
         assert driver.pending(result) == (0 if tool == "noop" else 1_000)
-        assert most < MOST_AT_A_TIME, f"{most:,} of {calls:,} calls at a time ({tool})"
+        if journal is not None:
+            text = driver.save(result)
+            log_cache.forget()
+            _, _, most["load a text"] = await counted(driver.load(text))
+            state, _, most["load"] = await counted(RunState.load(journal, result.run_id, driver.agent))
+            for waiting in state.get_interruptions():
+                state.approve(waiting)
+            done, _, most["deliver"] = await counted(Runner.run(driver.agent, state))
+            assert (driver.pending(done), done.final_output) == (0, "done")
+        assert max(most.values()) < MOST_AT_A_TIME, f"{most} calls at a time ({tool})"
+
+
+async def test_many_decisions_are_one_step_or_none_and_nobody_sees_it_in_part() -> None:
+    journal = MemoryJournal()
+    driver = Driver(Script([["gated"] * 100, []]))
+    driver.journal = journal
+    held = await driver.start()
+    state: Any = await RunState.load(journal, held.run_id, driver.agent)
+    waiting = state.get_interruptions()
+    for each in waiting:
+        state.approve(each)
+    await (inbox := Inbox(journal)).reject(await inbox.get(waiting[70].request_id), by="ann")
+    seen = set[int]()
+
+    async def looks() -> None:
+        while True:
+            seen.add(len(state._live.run.groups["wait"]))
+            await asyncio.sleep(0)
+
+    beside = asyncio.ensure_future(looks())
+    with pytest.raises(Conflict, match="ann"):
+        await Runner.run(driver.agent, state)
+    assert [row.state for row in await inbox.list(Query(run=held.run_id, state="open"))] == ["open"] * 99
+    done = await Runner.run(driver.agent, state)
+    beside.cancel()
+    assert (driver.pending(done), seen) == (0, {100, 99, 0})
+    steps = [decode(line) for line in await journal.read(held.run_id)]
+    decided = [sum(isinstance(event, CallDecided) for event in step.events) for step in steps]
+    assert [many for many in decided if many] == [1, 99]

@@ -8,18 +8,19 @@ and what does not fit is refused by name of the fault, never by quoting it.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
-from typing import Any, cast
+from collections.abc import Callable, Generator, Sequence
+from typing import Any, TypeVar, cast
 
 import msgspec
 
 from .errors import KeyturnError, LogDamaged, StateRejected
 from .events import RunStarted, Step
-from .evolve import fold
+from .evolve import fold, folding
 from .run import Run, copy_run, new_run
 from .seal import Chain, body_of
 from .upcasts import FORMAT, UPCASTS, upcast
 
+_Read = TypeVar("_Read")
 _encoder = msgspec.json.Encoder()
 _decoder = msgspec.json.Decoder(Step, strict=True)
 _BEGINNING = b'{"v":%d,' % FORMAT
@@ -225,6 +226,11 @@ class Log:
     @classmethod
     def of(cls, text: str) -> Log:
         """Read the log that a text holds, or raise `StateRejected`."""
+        return _whole_of(cls.reading(text))
+
+    @classmethod
+    def reading(cls, text: str) -> Generator[None, None, Log]:
+        """Read a log like `of`, and pause within a long one."""
         beginning = _BEGINNING.decode()
         try:
             steps = _decoder.decode_lines(text)
@@ -232,7 +238,7 @@ class Log:
             steps = None
         if steps is None or text.count("\n" + beginning) + text.startswith(beginning) != len(steps):
             return cls.read(text.encode("utf-8", "surrogatepass").split(b"\n"))  # it says what is wrong, line by line
-        log = cls(steps, None, _folded(steps))
+        log = cls(steps, None, (yield from _folding(steps)))
         log._text = (len(steps), text)
         return log
 
@@ -246,11 +252,20 @@ class Log:
     @classmethod
     def opened(cls, lines: Sequence[bytes], chain: Chain) -> Log:
         """Read the log that these sealed lines are, each verified before it is read, or raise `LogDamaged`."""
+        return _whole_of(cls.opening(lines, chain))
+
+    @classmethod
+    def opening(cls, lines: Sequence[bytes], chain: Chain) -> Generator[None, None, Log]:
+        """Read a log like `opened`, and pause within a long one."""
         chain = chain.copy()
         bodies = [chain.open(line) for line in lines]
         steps = [_at(chain, place, decode, body) for place, body in enumerate(bodies)]
         _check_beginning(chain, steps)
-        return cls(steps, bodies, _at(chain, max(len(steps) - 1, 0), _folded, steps), chain)
+        try:
+            run = yield from _folding(steps)
+        except StateRejected as error:
+            raise _damaged(chain, max(len(steps) - 1, 0), error) from None
+        return cls(steps, bodies, run, chain)
 
 
 def _check_beginning(chain: Chain, steps: Sequence[Step]) -> None:
@@ -267,13 +282,32 @@ def _at(chain: Chain | None, place: int, read: Callable[[Any], Any], given: obje
     except StateRejected as error:
         if chain is None:
             raise
-        if isinstance(error, _NewerFormat):
-            raise WrittenByNewer(chain.run, place) from None
-        raise LogDamaged(chain.run, place, f"cannot be read ({error})") from None
+        raise _damaged(chain, place, error) from None
+
+
+def _damaged(chain: Chain, place: int, error: StateRejected) -> LogDamaged:
+    if isinstance(error, _NewerFormat):
+        return WrittenByNewer(chain.run, place)
+    return LogDamaged(chain.run, place, f"cannot be read ({error})")
 
 
 def _folded(steps: Sequence[Step], run: Run | None = None) -> Run:
+    return _whole_of(_folding(steps, run))
+
+
+def _folding(steps: Sequence[Step], run: Run | None = None) -> Generator[None, None, Run]:
+    made = run or new_run()
     try:
-        return fold(run or new_run(), steps)
+        yield from folding(made, steps)
     except _UNREADABLE:
         raise StateRejected(_NOT_A_RUN) from None
+    return made
+
+
+def _whole_of(reading: Generator[None, None, _Read]) -> _Read:
+    """Return what a reader comes to, without a pause."""
+    while True:
+        try:
+            next(reading)
+        except StopIteration as read:
+            return read.value

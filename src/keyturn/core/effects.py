@@ -6,6 +6,7 @@ never what happened. An effect names what to do and on what; doing it reports ba
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from typing import NamedTuple
 
 from .gate.expiry import stale_at
@@ -25,10 +26,11 @@ class Effect(NamedTuple):
     on: str
 
 
-def pending(run: Run) -> list[Effect]:
+def pending(run: Run, *, first: bool = False) -> list[Effect]:
     """Return everything the world should be doing for this run now; empty where only people can move it.
 
-    A run that failed is moved by nothing but a resume, whatever else is recorded in it.
+    With `first` it is whether there is anything: of many calls it looks no further than to one that runs. A run that
+    failed is moved by nothing but a resume, whatever else is recorded in it.
     """
     if run.drill is not None:  # nothing is ever done for a drill
         return []
@@ -43,6 +45,8 @@ def pending(run: Run) -> list[Effect]:
         for call_id in groups[do]:
             effects.append(Effect(do, call_id))
     for call in groups["run"].values():
+        if first and effects:
+            break
         frame = run.frames[call.frame]
         if call.recheck:
             effects.append(Effect("screen", call.id))
@@ -119,16 +123,14 @@ def wakes_at(run: Run) -> int | None:
     )
 
 
-def at_work(run: Run) -> list[Call]:
-    """Return the started calls whose tools are at work here: neither a nested agent nor a caller outside has them."""
-    found: list[Call] = []
+def at_work(run: Run) -> Iterator[Call]:
+    """Yield the started calls whose tools are at work here: neither a nested agent nor a caller outside has them."""
     for call in run.groups["started"].values():
         if call.id not in run.frames and not call.proposal.claimed:
-            found.append(call)
-    return found
+            yield call
 
 
 def waiting(run: Run) -> bool:
     """Return whether a person is waited for and nothing else can be done or is being done."""
     busy = any(call_id not in run.frames for call_id in run.groups["started"])
-    return bool(run.groups["wait"]) and run.status != "cancelled" and not busy and not pending(run)
+    return bool(run.groups["wait"]) and run.status != "cancelled" and not busy and not pending(run, first=True)

@@ -145,7 +145,7 @@ class AttendedExecution(Execution):
                 if self.run.status == "finished" or drive.stops & NO_MORE_ROUNDS:
                     return
                 self._check_limits_of_talking()
-                if not pending(self.run) and not drive.begun:
+                if not pending(self.run, first=True) and not drive.begun:
                     await drive.sleep()
         finally:
             timer.cancel()

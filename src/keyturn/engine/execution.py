@@ -241,7 +241,7 @@ class Execution:
                 open_run(self.run)
             await self._tell_sessions()
             await keep_context(drive)
-            more = drive.claim is not None and bool(pending(self.run)) and not drive.stops & NO_MORE_ROUNDS
+            more = drive.claim is not None and bool(pending(self.run, first=True)) and not drive.stops & NO_MORE_ROUNDS
 
     async def _tell_sessions(self, *, stopped: bool = False) -> None:
         for frame in list(self.run.frames.values()):
@@ -323,7 +323,7 @@ class Execution:
         try:
             await deliver(drive, [*said.decisions.values()], *resume, *said.commands(), cm.Tick())
         except (Conflict, Expired, UserError):  # refused once: the next resume goes on with what still counts
-            late = refused(self.run, said, drive.clock())
+            late = await refused(self.run, said, drive.clock())
             if not late.empty:
                 self.state.forget(late)
                 await drive.commit(cm.Tick())
@@ -349,7 +349,7 @@ class Execution:
         asked = [call for call in decided if call.state == "asked"]
         late = [call for call in asked if call.expires_at is not None and now > call.expires_at]
         if late:
-            self.state.forget(refused(self.run, self.said, self.drive.clock()))
+            self.state.forget(await refused(self.run, self.said, self.drive.clock()))
         await self.drive.commit(cm.Tick())
         if late:
             raise Expired(f"this request has expired; {late[0].proposal.name!r} was not executed")

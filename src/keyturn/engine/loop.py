@@ -23,12 +23,12 @@ from ..core.states import READY
 from ..support.forwarding import forwarded
 from ..support.user_code import RaisedByUser, contain
 from .driving.drive import Drive
+from .driving.writer import AT_A_TIME
 from .effects.ask_model import ask_model, exhausted, limited
 from .effects.claiming import claim_call, claimable
 from .effects.input_guardrails import guard, tripped
 from .effects.judge import judge
 from .effects.nested_frames import close_failed
-from .effects.proposals import AT_A_TIME
 from .effects.provider_calls import run_at_provider
 from .effects.quotas import return_owed
 from .effects.recover import lose_started

@@ -29,10 +29,9 @@ from ..engine.facts import decisions
 from ..engine.run.agents import AgentGraph
 from ..engine.run.log_cache import log_in
 from ..engine.run.open_run import OpenRun
-from ..engine.states.loading import own_context, waiting_tools
+from ..engine.states.loading import own_context, waiting_requests
 from ..engine.states.undelivered import edited
 from ..engine.views.items import ToolApprovalItem
-from ..engine.views.projection import requests_of
 from ..engine.views.rows import rows_in
 from ..journal.base import Store
 from ..journal.rows import Query, RequestRow
@@ -204,7 +203,7 @@ class RequestStore:
         if agent is None:
             raise UserError(f"an edit is validated by its tool: give the inbox the agent {log.run.root_agent!r}")
         live = OpenRun(log, AgentGraph(agent), own_context(log.run, agent))
-        items = requests_of(live.run, live.graph, await waiting_tools(live))
+        items = await waiting_requests(live)
         item = next((item for item in items if item.request_id == request.id), None)
         if item is None:
             raise NotPending("this request is no longer pending; get() shows its state")

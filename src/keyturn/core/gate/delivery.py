@@ -42,6 +42,16 @@ def deliver(run: Run, c: cm.Deliver) -> Events:
         yield from go_on(run)
 
 
+def one_by_one(c: cm.Deliver) -> list[cm.Deliver]:
+    """Split decisions on different calls into deliveries that fold to the same, one after the other.
+
+    Not those that come with grants, which cover what is left once all of them are recorded.
+    """
+    if c.grants or c.replaced or c.lapsed or len({decision.call for decision in c.decisions}) < len(c.decisions):
+        return [c]
+    return [cm.Deliver([decision]) for decision in c.decisions]
+
+
 def _delivered(run: Run, c: cm.Deliver) -> Events:
     fresh: list[ev.Decision] = []
     first: dict[str, ev.Decision] = {}

@@ -20,6 +20,8 @@ from .words import decided_before, in_two_steps, needed
 
 def grant_for(run: Run, call: Call, terms: Approval | None) -> ev.GrantTerms | None:
     """Return the newest standing decision that covers a call; one of another run only where this one has none."""
+    if not run.grants:
+        return None
     newest = list(reversed(run.grants.values()))
     own_first = [*(grant for grant in newest if grant.call is None), *(grant for grant in newest if grant.call)]
     return next((grant for grant in own_first if covers(run, grant, call, terms)), None)

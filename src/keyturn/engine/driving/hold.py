@@ -119,7 +119,7 @@ def in_the_middle(run: Run) -> bool:
         return False
     root = run.frames.get(ROOT)
     asks = run.drill is None and root is not None and root.barrier and root.phase == "model"  # as after most lines
-    return asks or bool(at_work(run)) or bool(pending(run))
+    return asks or next(at_work(run), None) is not None or bool(pending(run, first=True))
 
 
 class _Later:

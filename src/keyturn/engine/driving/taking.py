@@ -48,7 +48,7 @@ def _waits(drive: Drive) -> bool:
     run, waiting = drive.run, drive.run.groups["wait"].values()
     if run.status != "running" or len(run.frames) > 1 or drive.patient or drive.scope(ROOT).session is not None:
         return False
-    if run.queued or run.owed or run.groups["started"] or pending(run):
+    if run.queued or run.owed or run.groups["started"] or pending(run, first=True):
         return False
     agents = [drive.live.graph.agent_at.get(call.agent) for call in waiting]
     known = all(agent is not None and agent.static_tools() is not None and not agent.handoffs for agent in agents)

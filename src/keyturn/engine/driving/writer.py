@@ -19,18 +19,20 @@ from ...core import events as ev
 from ...core.codec import Log
 from ...core.decide import step
 from ...core.errors import Conflict, StorageError
-from ...core.run import Run
+from ...core.run import Run, copy_run
 from ...journal.base import Claim, Journal, LostRace
-from ...journal.rows import Changes
+from ...journal.rows import Changes, RequestRow
 from ...support.forwarding import forwarded
 from ..run.log_cache import caught_up
 from ..run.open_run import chain_of, journal_clock
 from ..tracing.spans import RunSpans
 from ..views.event_stream import Feed
-from ..views.rows import changes, known_open, open_after, replayed
+from ..views.rows import changes, known_open, open_after, opened_by, replayed, request_row
 from ..views.tallies import OpenRequest
 from .stop import StopReason
 
+#: How many calls are read, decided or begun before others of the event loop have their turn.
+AT_A_TIME = 32
 _FRUITLESS = 3
 
 
@@ -101,7 +103,9 @@ class Writer:
     async def commit(self, *commands: cm.RunCommand) -> Written:
         """Decide commands and append their events as one step; the events are durable when this returns."""
         if self._appending is None:
-            return self._append_here(commands)
+            now = self.clock()
+            few = len(commands) <= AT_A_TIME
+            return self._append_here(self._decide(commands, now) if few else await self._many(commands, now), now)
         async with self._appending:
             return await self._append_there(commands)
 
@@ -145,9 +149,7 @@ class Writer:
             await self._catch_up()
             return True
 
-    def _append_here(self, commands: tuple[cm.RunCommand, ...]) -> Written:
-        now = self.clock()
-        events = self._decide(commands, now)
+    def _append_here(self, events: list[ev.AnyEvent], now: int) -> Written:
         if events:
             self._appended(ev.Step(now, events) if self.traces is None else self.traces.step(now, events))
         return Written(events)
@@ -158,13 +160,16 @@ class Writer:
         fruitless = 0
         while True:
             now = self.clock()
-            events = self._decide(commands, now)
+            events = self._decide(commands, now) if len(commands) <= AT_A_TIME else await self._many(commands, now)
             if not events:
                 return Written(events)
             made = ev.Step(now, events) if self.traces is None else self.traces.step(now, events)
             try:
                 line = self._sealed(made)
-                rows = changes(log.run, self.open, events, log.steps[0].at if log.steps else now)
+                begun = log.steps[0].at if log.steps else now
+                few = len(events) <= AT_A_TIME
+                opened = None if few else await self._opened(events)
+                rows = changes(log.run, self.open, events, begun, opened)
                 if self.hold is None:
                     await journal.append(log.run.id, len(log), [line], self.claim, rows)
                 else:
@@ -221,6 +226,37 @@ class Writer:
                 self.log.refold()
             raise
         return events
+
+    async def _many(self, commands: tuple[cm.RunCommand, ...], now: int) -> list[ev.AnyEvent]:
+        """Decide many commands a few at a time, on a copy of the run that takes its place once all are folded.
+
+        Nobody sees a step that is folded in part. Where nothing holds back others who write to the run meanwhile, and
+        somebody did, all are decided again at once.
+        """
+        log, events = self.log, list[ev.AnyEvent]()
+        before, run = len(log), copy_run(log.run)
+        try:
+            for place, command in enumerate(commands, 1):
+                events += step(run, command, now)
+                if place % AT_A_TIME == 0:
+                    await asyncio.sleep(0)
+        except BaseException as error:
+            self.refused = error if isinstance(error, Conflict) else None
+            raise
+        if len(log) != before:
+            return self._decide(commands, now)
+        log.run = run
+        return events
+
+    async def _opened(self, events: list[ev.AnyEvent]) -> list[RequestRow]:
+        """Make the rows of what many events opened, a few at a time."""
+        await asyncio.sleep(0)
+        run, rows = self.log.run, list[RequestRow]()
+        for place, call in enumerate(opened_by(run, events), 1):
+            rows.append(request_row(run, call))
+            if place % AT_A_TIME == 0:
+                await asyncio.sleep(0)
+        return rows
 
     def _appended(self, made: ev.Step, line: bytes | None = None) -> None:
         self.log.append(made, line)

@@ -90,7 +90,7 @@ async def _startable(drive: Drive, call: Call) -> tuple[Call, Tool] | None:
     """Return a call and its tool, where nothing must be checked before it starts and nothing else is to be done."""
     scope = await drive.enter(call.frame)
     tool = await drive.find_tool(call)
-    if tool is None or pending(drive.log.run) or before_start(drive, scope, call, tool):
+    if tool is None or pending(drive.log.run, first=True) or before_start(drive, scope, call, tool):
         return None
     return call, tool
 

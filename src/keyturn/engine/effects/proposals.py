@@ -21,15 +21,13 @@ from ...models.base import ModelResponse
 from ...tools.base import Tool, tool_spec
 from ...tools.known_digests import known_as, older_digests
 from ..driving.drive import Drive
+from ..driving.writer import AT_A_TIME
 from ..facts.proposals import call_label, called_name, propose, refused_as
 from ..run.frame_settings import FrameSettings, Toolset
 
 # What may differ between two tellings of one call: its own ids, and what a provider keeps on the item for itself.
 _EPHEMERAL = ("id", "status", "provider_data")
 
-
-#: How many calls of a reply are read, or begun, before others of the event loop have their turn.
-AT_A_TIME = 32
 
 _HANDED_OVER = (
     "Not sent, and not executed: the same reply hands the conversation over to another agent. Make the request alone."

@@ -6,7 +6,9 @@ change it while the other was reading it.
 
 from __future__ import annotations
 
+import asyncio
 import threading
+from collections.abc import Generator
 from typing import Any
 from weakref import WeakKeyDictionary
 
@@ -36,12 +38,12 @@ def keep(run: str, log: Log) -> None:
         _recent.pop(next(iter(_recent)), None)
 
 
-def recall(run: str, text: str) -> Log:
+async def recall(run: str, text: str) -> Log:
     """Return the log that a text holds: from the cache where it stood exactly there, else decoded anew."""
     known = _recent.get(run)
     if known is not None and known.says(text):
         return known.copy()
-    log = Log.of(text)
+    log = await _in_turns(Log.reading(text))
     keep(run, log)
     return log
 
@@ -64,17 +66,27 @@ async def log_in(journal: Journal, run: str) -> Log:
         known = _journals.get(journal, {}).get(run)
         log = None if known is None else known[0].copy()
     if log is None or known is None or log.chain is None:
-        return Log.opened(await journal.read(run), chain_of(journal, run))
+        return await _in_turns(Log.opening(await journal.read(run), chain_of(journal, run)))
     last = log.lines()[-1] + TAB + log.chain.last
     lines = await _read_on(journal, run, len(log) - 1)
     if lines and lines[0] == last:
         log.extend(lines[1:])
         return log
     lines = await journal.read(run)  # erased it has none
-    found = Log.opened(lines, chain_of(journal, run))
+    found = await _in_turns(Log.opening(lines, chain_of(journal, run)))
     if lines and len(lines) < len(log) and not await is_other_store(journal, known[1]):
         raise LogDamaged(run, len(lines), "is no longer there, and was here before")
     return found
+
+
+async def _in_turns(reading: Generator[None, None, Log]) -> Log:
+    """Read a log, and let others of the event loop have their turns whenever it pauses."""
+    while True:
+        try:
+            next(reading)
+        except StopIteration as read:
+            return read.value
+        await asyncio.sleep(0)
 
 
 async def _read_on(journal: Journal, run: str, after: int) -> list[bytes]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import re
 from collections.abc import Callable, Mapping
 from typing import Any, TypedDict, cast
@@ -20,10 +21,13 @@ from ...core.reply import check_proposal
 from ...core.run import Run
 from ...journal import opened
 from ...journal.base import Journal
+from ..driving.writer import AT_A_TIME
 from ..run.agents import AgentGraph
 from ..run.known_tools import known_tool
 from ..run.log_cache import log_in, recall
 from ..run.open_run import OpenRun, journal_clock, wrapped
+from ..views.items import ToolApprovalItem
+from ..views.projection import approval_item, waiting_calls
 from .blob import MAX_BYTES, unpack
 from .context_data import Maker, load_context, made_of, only_data
 from .undelivered import UndeliveredDecisions
@@ -50,7 +54,7 @@ class LoadOptions(TypedDict, total=False):
     max_bytes: int
 
 
-def open_saved(
+async def open_saved(
     agent: Agent[Any], data: Mapping[str, Any], options: LoadOptions
 ) -> tuple[OpenRun, UndeliveredDecisions]:
     """Load the run and the decisions of a saved state, or raise `StateRejected` or `AgentMissing`."""
@@ -59,7 +63,7 @@ def open_saved(
     blob = unpack(data, allow_unsigned=allow, max_bytes=size)
     if blob.agent != agent.name:
         raise AgentMissing(blob.agent)
-    live = OpenRun(recall(blob.run, blob.log), AgentGraph(agent), _context(blob.context, agent, options))
+    live = OpenRun(await recall(blob.run, blob.log), AgentGraph(agent), _context(blob.context, agent, options))
     if options.get("context_override") is None:
         live.only_data = only_data(live.run, live.context, options.get("context_deserializer"))
     if not live.log.steps:
@@ -156,8 +160,19 @@ def own_context(run: Run, agent: Agent[Any]) -> RunContextWrapper[Any]:
 
 async def waiting_tools(live: OpenRun) -> dict[str, Any]:
     """Return the tools of the waiting calls, for their previews and to check edits; no server is asked for them."""
-    run = live.run
-    return {
-        call.id: await known_tool(run, call, live.graph.agent(call.agent), live.context)
-        for call in run.groups["wait"].values()
-    }
+    run, tools = live.run, dict[str, Any]()
+    for place, call in enumerate(list(run.groups["wait"].values()), 1):
+        tools[call.id] = await known_tool(run, call, live.graph.agent(call.agent), live.context)
+        if place % AT_A_TIME == 0:
+            await asyncio.sleep(0)
+    return tools
+
+
+async def waiting_requests(live: OpenRun) -> list[ToolApprovalItem]:
+    """Return the items of the waiting calls of a run that was just read, with their tools."""
+    run, items, tools = live.run, list[ToolApprovalItem](), await waiting_tools(live)
+    for place, call in enumerate(waiting_calls(run), 1):
+        items.append(approval_item(run, call, live.graph.agent(call.agent), tools.get(call.id)))
+        if place % AT_A_TIME == 0:
+            await asyncio.sleep(0)
+    return items

@@ -34,10 +34,10 @@ from ..run.log_cache import keep
 from ..run.new_ids import new_id
 from ..run.open_run import OpenRun, wrapped
 from ..views.items import ToolApprovalItem
-from ..views.projection import Interrupted, requests_of, used
+from ..views.projection import Interrupted, used
 from .blob import MAX_BYTES, Blob, from_text, pack, to_text
 from .context_data import dump_context
-from .loading import ContextOptions, LoadOptions, checked_journal, found, open_saved, waiting_tools
+from .loading import ContextOptions, LoadOptions, checked_journal, found, open_saved, waiting_requests
 from .taken_over import NOTE, TakenOver, TakenOverDecision, TakeoverOptions, take_over
 from .undelivered import UndeliveredDecisions, edited
 
@@ -303,7 +303,7 @@ class RunState(Generic[TContext, TAgent]):
         `context_type`, a dataclass or pydantic model, which `Agent[Ctx]` says as well. `strict_context=True` refuses to
         load it as less than it was. Unsigned states need `allow_unsigned=True`.
         """
-        return await cls.of(*open_saved(initial_agent, state_json, options))
+        return await cls.of(*await open_saved(initial_agent, state_json, options))
 
     @classmethod
     async def from_string(
@@ -395,6 +395,6 @@ class RunState(Generic[TContext, TAgent]):
         for frame in live.run.frames.values():
             live.graph.agent(frame.agent)
         live.context.usage = Usage.of(live.run.replies, live.run.usage)
-        state = cls.at(live, len(live.log), requests_of(live.run, live.graph, await waiting_tools(live)))
+        state = cls.at(live, len(live.log), await waiting_requests(live))
         state._said = said or UndeliveredDecisions()
         return state

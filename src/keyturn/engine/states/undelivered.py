@@ -6,6 +6,7 @@ given with, and goes when that is replaced.
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Mapping
 from typing import Any, cast
 
@@ -18,12 +19,14 @@ from ...core.codec import as_text
 from ...core.decide import step
 from ...core.digest import canonical
 from ...core.errors import BadJson, KeyturnError, UserError
+from ...core.gate.delivery import one_by_one
 from ...core.items import Item
 from ...core.people import Decider
 from ...core.preview import Preview, unredacted
 from ...core.run import Call, Run, copy_run
 from ...core.strict import parse
 from ...tools.base import InvalidArguments, as_typed
+from ..driving.writer import AT_A_TIME
 from ..facts.decisions import Edit, MadeDecision, check_verdict
 from ..views.items import ToolApprovalItem
 
@@ -54,7 +57,8 @@ class UndeliveredDecisions(msgspec.Struct, omit_defaults=True):
         if self.decisions or self.grants:
             decided = [_in_hand(decision) for decision in self.decisions.values()]
             granted = [replace(grant, decider=_claimed(grant.decider)) for grant in self.grants.values()]
-            made.append(cm.Deliver(decided, granted, [_in_hand(decision) for decision in self.replaced]))
+            whole = cm.Deliver(decided, granted, [_in_hand(decision) for decision in self.replaced])
+            made += one_by_one(whole) if len(decided) > AT_A_TIME else [whole]
         if self.input:
             made.append(cm.AddInput(ev.ROOT, self.input))
         return made
@@ -147,14 +151,19 @@ def edited(
         raise UserError(f"the edited arguments do not fit {item.tool_name!r}, nothing was decided: {error}") from None
 
 
-def refused(as_it_stands: Run, said: UndeliveredDecisions, now: int) -> UndeliveredDecisions:
+async def refused(as_it_stands: Run, said: UndeliveredDecisions, now: int) -> UndeliveredDecisions:
     """Find what of `said` a run refuses as it stands now: word by word, on a copy of the run.
 
     A delivery is recorded whole or not at all. Where one word of it is refused, only that word is dropped, so that the
     decisions beside it are good for the next resume.
     """
     run = copy_run(as_it_stands)
-    calls = {call for call in said.decisions if not _counts(run, said.only(call), now)}
+    calls = set[str]()
+    for place, call in enumerate(said.decisions, 1):
+        if not _counts(run, said.only(call), now):
+            calls.add(call)
+        if place % AT_A_TIME == 0:
+            await asyncio.sleep(0)
     revoked = {
         grant: by
         for grant, by in said.revoked.items()

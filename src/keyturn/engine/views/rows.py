@@ -59,12 +59,27 @@ def opened_by(run: Run, events: list[ev.AnyEvent]) -> list[Call]:
     return [call for call_id in named if (call := run.groups["wait"].get(call_id)) is not None]
 
 
-def changes(run: Run, open: Mapping[str, OpenRequest], events: list[ev.AnyEvent], started_at: int) -> Changes:
-    """Return the row changes of a step that was just folded; `open` holds the open requests by call."""
+def request_row(run: Run, call: Call) -> RequestRow:
+    """Make the row of a call that waits."""
+    return RequestRow.of(request_of(run, call))
+
+
+def changes(
+    run: Run,
+    open: Mapping[str, OpenRequest],
+    events: list[ev.AnyEvent],
+    started_at: int,
+    opened: list[RequestRow] | None = None,
+) -> Changes:
+    """Return the row changes of a step that was just folded; `open` holds the open requests by call.
+
+    `opened` are the rows of what is opened by it, where they were made before.
+    """
     kinds = frozenset(map(type, events))  # of most steps, nothing but the run's own row
     closed = _closed(run, open, events) if open else {}
     waits = opened_by(run, events)
-    opened = [RequestRow.of(request_of(run, call)) for call in waits] if waits else []
+    if opened is None:
+        opened = [request_row(run, call) for call in waits] if waits else []
     told: list[Notice] = []
     if waits or closed or not kinds.isdisjoint(NOTICE_MAKERS):
         told = notices_of(run, [] if run.status in OVER else waits, closed, events)
