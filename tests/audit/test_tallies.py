@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 from keyturn import Agent, App, Approval, Decider, Inbox, MemoryJournal, Runner, RunState, function_tool
 from keyturn.audit.checker import check
 from keyturn.audit.tallies import Recount
-from keyturn.core.evolve import fold
+from keyturn.core.folding import fold
 from keyturn.core.run import new_run
 from keyturn.engine.views.rows import changes, known_open, open_after, replayed
 from keyturn.journal import open_journal

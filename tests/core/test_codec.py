@@ -16,7 +16,7 @@ from keyturn.core.approval import Approval
 from keyturn.core.codec import Log, decode, encode
 from keyturn.core.decide import step
 from keyturn.core.errors import StateRejected
-from keyturn.core.evolve import fold
+from keyturn.core.folding import fold
 from keyturn.core.people import Decider, Proof, Strength
 from keyturn.core.policy import Verdict
 from keyturn.core.preview import Command, Diff, Json, Preview, Text

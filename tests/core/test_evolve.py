@@ -12,7 +12,8 @@ from keyturn.core import events as ev
 from keyturn.core import evolve as module
 from keyturn.core.empties import NONE, NOTHING_YET, owned
 from keyturn.core.errors import Conflict
-from keyturn.core.evolve import evolve, fold, viewed
+from keyturn.core.evolve import evolve, viewed
+from keyturn.core.folding import fold
 from keyturn.core.moves import move
 from keyturn.core.run import copy_run, new_run, request_id
 from keyturn.core.usage import Counts

@@ -12,7 +12,7 @@ from msgspec.structs import replace
 from keyturn.core import commands as cm
 from keyturn.core.counted import CountedCall
 from keyturn.core.empties import owned
-from keyturn.core.evolve import fold
+from keyturn.core.folding import fold
 from keyturn.core.past import RunPast, Totals
 from keyturn.core.policy import CallView
 from keyturn.core.run import new_run

@@ -114,7 +114,7 @@ async def test_many_decisions_are_one_step_or_none_and_nobody_sees_it_in_part() 
     async def looks() -> None:
         while True:
             seen.add(len(state._live.run.groups["wait"]))
-            await asyncio.sleep(0)
+            await turns_of_the_loop(1)
 
     beside = asyncio.ensure_future(looks())
     with pytest.raises(Conflict, match="ann"):

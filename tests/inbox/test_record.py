@@ -15,7 +15,7 @@ from keyturn.chat.drawing import entry_rows
 from keyturn.chat.transcript import CallEntry, Transcript
 from keyturn.core import commands as cm
 from keyturn.core.codec import Log
-from keyturn.core.evolve import fold
+from keyturn.core.folding import fold
 from keyturn.core.request import request_of
 from keyturn.core.run import new_run
 from keyturn.engine.run.log_cache import log_in

@@ -10,7 +10,7 @@ from keyturn import Agent, MemoryJournal, Runner, Secret, function_tool
 from keyturn.audit.evidence.secret_lines import SecretLines
 from keyturn.core import events as ev
 from keyturn.core.codec import encode
-from keyturn.core.evolve import fold
+from keyturn.core.folding import fold
 from keyturn.core.items import wrong_in
 from keyturn.core.run import new_run
 from keyturn.core.usage import NOTHING

@@ -16,7 +16,7 @@ from keyturn.audit.calls import Broken as Unaudited
 from keyturn.audit.log import read_step
 from keyturn.audit.run import AuditedRun
 from keyturn.core.codec import decode, encode
-from keyturn.core.evolve import fold
+from keyturn.core.folding import fold
 from keyturn.core.run import Run, new_run
 
 from . import canon

@@ -13,7 +13,7 @@ from typing import Any
 from ..core.codec import decode
 from ..core.effects import pending
 from ..core.errors import KeyturnError, LogDamaged
-from ..core.evolve import fold
+from ..core.folding import fold
 from ..core.run import Run, new_run
 from ..core.seal import body_of, verify
 from ..directory.book import NAME as DIRECTORY

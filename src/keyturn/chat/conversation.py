@@ -17,7 +17,7 @@ from ..agents.settings import RunConfig
 from ..application.app import App
 from ..core.codec import Log
 from ..core.errors import Conflict, KeyturnError, NotPending
-from ..core.evolve import fold
+from ..core.folding import fold
 from ..core.run import Run, new_run
 from ..core.usage import Prices
 from ..deep import DeepAgentDeps, Todo

@@ -15,7 +15,7 @@ import msgspec
 
 from .errors import KeyturnError, LogDamaged, StateRejected
 from .events import RunStarted, Step
-from .evolve import fold, folding
+from .folding import fold, folding
 from .run import Run, copy_run, new_run
 from .seal import Chain, body_of
 from .upcasts import FORMAT, UPCASTS, upcast

@@ -5,7 +5,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable
 from typing import Any
 
 from . import crossing, queueing, quota
@@ -20,29 +20,6 @@ from .policy import BY_BREAKER
 from .records import RUNS
 from .run import Frame, Run
 from .states import MOVES, READY
-
-_EVENTS = 250
-
-
-def fold(run: Run, steps: Iterable[ev.Step]) -> Run:
-    """Fold whole steps into a run."""
-    for _ in folding(run, steps):
-        pass
-    return run
-
-
-def folding(run: Run, steps: Iterable[ev.Step]) -> Iterator[None]:
-    """Fold whole steps into a run and pause after some hundred events, when it may be folded in part."""
-    left = _EVENTS
-    for step in steps:
-        run.now = max(run.now, step.at)
-        for event in step.events:
-            evolve(run, event)
-            left -= 1
-            if not left:
-                left = _EVENTS
-                yield
-        run.seq += 1
 
 
 def evolve(run: Run, event: ev.AnyEvent) -> None:

@@ -14,7 +14,7 @@ from ..agents.output import output_schema_for
 from ..agents.tool_guardrail import ToolInputGuardrailResult, ToolOutputGuardrailResult
 from ..core import events as ev
 from ..core.errors import UserError
-from ..core.evolve import fold
+from ..core.folding import fold
 from ..core.immutable import immutable
 from ..core.items import Item, as_given, input_items, message_text, own_copies, own_copy, without_id
 from ..core.run import Frame, Run, new_run

@@ -9,7 +9,6 @@ from __future__ import annotations
 from bisect import bisect_right
 from collections.abc import Callable, Iterable, Sequence
 from datetime import datetime
-from operator import add
 from typing import Any, cast
 
 import msgspec
@@ -322,7 +321,7 @@ class Tally(msgspec.Struct, frozen=True, omit_defaults=True):
         return self.what, self.tool, self.agent, self.kind, self.risk, self.person
 
     def __add__(self, other: Tally) -> Tally:
-        times = tuple(map(add, self.times, other.times))
+        times = tuple(map(int.__add__, self.times, other.times))
         return msgspec.structs.replace(self, count=self.count + other.count, ms=self.ms + other.ms, times=times)
 
 

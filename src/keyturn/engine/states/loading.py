@@ -160,7 +160,8 @@ def own_context(run: Run, agent: Agent[Any]) -> RunContextWrapper[Any]:
 
 async def waiting_tools(live: OpenRun) -> dict[str, Any]:
     """Return the tools of the waiting calls, for their previews and to check edits; no server is asked for them."""
-    run, tools = live.run, dict[str, Any]()
+    run = live.run
+    tools: dict[str, Any] = {}
     for place, call in enumerate(list(run.groups["wait"].values()), 1):
         tools[call.id] = await known_tool(run, call, live.graph.agent(call.agent), live.context)
         if place % AT_A_TIME == 0:
@@ -170,7 +171,8 @@ async def waiting_tools(live: OpenRun) -> dict[str, Any]:
 
 async def waiting_requests(live: OpenRun) -> list[ToolApprovalItem]:
     """Return the items of the waiting calls of a run that was just read, with their tools."""
-    run, items, tools = live.run, list[ToolApprovalItem](), await waiting_tools(live)
+    run, tools = live.run, await waiting_tools(live)
+    items: list[ToolApprovalItem] = []
     for place, call in enumerate(waiting_calls(run), 1):
         items.append(approval_item(run, call, live.graph.agent(call.agent), tools.get(call.id)))
         if place % AT_A_TIME == 0:

@@ -16,7 +16,7 @@ from ...core.codec import as_text
 from ...core.drill_words import word_of
 from ...core.effects import waiting
 from ...core.errors import RunMissing
-from ...core.evolve import fold
+from ...core.folding import fold
 from ...core.gate.reviews import open_review, review_name, reviewed_call
 from ...core.request import request_of, review_of
 from ...core.run import Call, Run, new_run

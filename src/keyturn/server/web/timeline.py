@@ -12,7 +12,7 @@ from typing import Any, NamedTuple
 from ...core import events as ev
 from ...core.call_ids import ROOT, frame_of
 from ...core.codec import Log
-from ...core.evolve import fold
+from ...core.folding import fold
 from ...core.records import BY_GRANT
 from ...core.run import Run, new_run, request_id
 from ...presenting.event_words import Teller
