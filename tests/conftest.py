@@ -158,6 +158,12 @@ def endpoints_are_read_once() -> Generator[None]:
 
 
 @pytest.fixture
+def garbage_of_its_own() -> None:
+    """Have `gc.collect()` look at what the test makes, and not for half a second at all that was imported."""
+    gc.freeze()
+
+
+@pytest.fixture
 def forked_children(monkeypatch: pytest.MonkeyPatch) -> None:
     """Fork what the test starts by `sys.executable`, as `tests.forked` does."""
     monkeypatch.setattr(sys, "executable", forked.python())

@@ -177,6 +177,7 @@ def test_every_variable_of_the_files_is_one_that_something_reads() -> None:
     assert all("pooled=1" in service["environment"]["JOURNAL_URL"] for service in through)
 
 
+@pytest.mark.trial
 def test_the_app_that_is_deployed_is_one() -> None:
     words = "import runpy, sys; app = runpy.run_path(sys.argv[1])['app']; print(*app.agents)"
     done = subprocess.run(

@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import Any
 
 import keyturn
+from tests.effort import part
 from tests.table import each
 
 PACKAGE = Path(keyturn.__file__).parent
@@ -38,7 +39,7 @@ def examples(room: str) -> Iterator[doctest.DocTest]:
                 yield doctest.DocTestParser().get_doctest(words, scope, where, str(path), 0)
 
 
-@each("room", ROOMS)
+@each("room", part(ROOMS, 4))
 def test_each_example_of_a_room_runs(room: str) -> None:
     wrong: list[str] = []
     runner = doctest.DocTestRunner(optionflags=doctest.ELLIPSIS | doctest.NORMALIZE_WHITESPACE, verbose=False)

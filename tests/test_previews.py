@@ -21,6 +21,7 @@ def previews() -> ModuleType:
     return module
 
 
+@pytest.mark.trial
 def test_the_page_is_what_the_console_shows(previews: ModuleType) -> None:
     assert (PAGES / "previews.md").read_text(encoding="utf-8") == previews.page(), "it is stale: run `make previews`"
 

@@ -13,10 +13,18 @@ from tests.ways import OF_EACH_KIND, is_of_another_kind, left_to_the_trials, on_
 FILE = ModuleType("test_file")
 
 
-def item(test: str, kind: type | None = None, **given: Any) -> Any:
+def item(test: str, kind: type | None = None, *, each: bool = False, **given: Any) -> Any:
     where = f"test_file.py::{kind.__name__}" if kind else "test_file.py"
+    marks = {"each": True} if each else {}
     about = SimpleNamespace(params=given)
-    return SimpleNamespace(nodeid=f"{where}::{test}[x]", originalname=test, cls=kind, module=FILE, callspec=about)
+    return SimpleNamespace(
+        nodeid=f"{where}::{test}[x]",
+        originalname=test,
+        cls=kind,
+        module=FILE,
+        callspec=about,
+        get_closest_marker=marks.get,
+    )
 
 
 def tried(items: list[Any]) -> list[dict[str, Any]]:
@@ -30,7 +38,7 @@ def test_tests_are_tried_plain_in_hand_or_streamed_saved_in_turn() -> None:
     found = [tried([item(f"test {number}", **way) for way in ways]) for number in range(16)]
     assert all(len(each) == 1 for each in found)
     assert [[ways[0]] in found, [ways[3]] in found, len({str(each) for each in found})] == [True, True, 2]
-    assert len(tried([item("test", way="of another sort"), item("test")])) == 2
+    assert len(tried([item("test", way="of another sort"), item("another")])) == 2
 
 
 def test_each_subject_is_tried_in_one_way_and_each_value_in_each() -> None:
@@ -38,15 +46,28 @@ def test_each_subject_is_tried_in_one_way_and_each_value_in_each() -> None:
     given = [
         {"store": s, "word": w, "run": r, "saved": c} for s, w, r, c in product(stores, words, ways, (False, True))
     ]
-    found = tried([item("test", **each) for each in given])
+    found = tried([item("test", each=True, **way) for way in given])
     assert sorted((each["store"], each["word"]) for each in found) == sorted(product(stores, words))
     assert {(each["store"], each["run"]) for each in found} == {*product(stores, ways)}
     assert {(each["run"], each["saved"]) for each in found} == {("plain", False), ("streamed", True)}
 
 
+def test_a_third_of_the_subjects_are_tried_and_each_of_their_values() -> None:
+    stores, words = ("memory", "sqlite", "postgresql"), ("yes", "no", "ask")
+    given = [{"store": store, "word": word} for store, word in product(stores, words)]
+    for number in range(16):
+        found = tried([item(f"test {number}", **each) for each in given])
+        assert [len(found), {each["store"] for each in found}, {each["word"] for each in found}] == [
+            3,
+            {*stores},
+            {*words},
+        ]
+        assert len(tried([item(f"test {number}", word=word) for word in words[:2]])) == 1
+
+
 def test_no_way_is_left_out_where_there_are_more_ways_than_subjects() -> None:
     given = [{"word": word, "run": run} for word, run in product(("yes", "no"), ("plain", "streamed", "events"))]
-    found = tried([item("test", **each) for each in given])
+    found = tried([item("test", each=True, **way) for way in given])
     assert {each["run"] for each in found} == {"plain", "streamed", "events"}
     assert len(found) == 3
 

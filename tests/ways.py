@@ -1,9 +1,10 @@
 """In which ways to run and to resume `make test` tries a test, and for which members of a room; the others are trials.
 
 Plain is tried in hand and streamed saved, and a test in one of these two, in turn. A test of several subjects (stores,
-parameters of its own) is tried for each of them in one way: `make test` has each subject of a test, each of its ways,
-and, over the tests, each way of a subject. What a suite promises of each kind of tool is tried for a third of the
-kinds, in turn, beside the sweep for crashes, and what knows no store on one of them. No test is here.
+parameters of its own) is tried for a third of them, each in one way, unless it is marked `each`, since what it tries is
+another place of the source for each of them: `make test` has each value of a test, each of its ways, and, over the
+tests, each way of a subject. What a suite promises of each of its members (kinds of tools, models, channels) is tried
+for some of them, in turn, and what knows no store on one of them; a journal passes its suite whole. No test is here.
 """
 
 from __future__ import annotations
@@ -18,6 +19,9 @@ import pytest
 
 RUNS = ("run", "streamed", "way", "play")
 CARRIES = ("carry", "saved")
+
+#: Of the subjects of a test one of so many is in `make test`, and one at least.
+OF_SUBJECTS = 3
 
 #: Which value of each of some parameters a test has, by the order in which they are given.
 Places = tuple[int, ...]
@@ -66,24 +70,38 @@ class _Test:
         tried = [(subject, way, items) for subject, ways in self.subjects.items() for way, items in ways.items()]
         return self.crossed + [item for subject, way, items in tried if (subject, way) not in kept for item in items]
 
+    def some_subjects(self, first: pytest.Item) -> dict[Places, dict[Places, list[pytest.Item]]]:
+        """Choose some of the subjects, those whose values were chosen least; all where each of them is another thing."""
+        if first.get_closest_marker("each") is not None:
+            return self.subjects
+        turn = _number(first) // 8 % len(self.subjects)
+        left = [*self.subjects][turn:] + [*self.subjects][:turn]
+        taken: Counter[tuple[int, int]] = Counter()
+        for _ in range(-(-len(left) // OF_SUBJECTS)):
+            chosen = min(left, key=lambda subject: sum(taken[mark] for mark in enumerate(subject)))
+            left.remove(chosen)
+            taken.update(enumerate(chosen))
+        return {subject: ways for subject, ways in self.subjects.items() if subject not in left}
+
     def kept(self) -> set[tuple[Places, Places]]:
         """Choose for each subject the way that was taken least, with its values and at all.
 
         Where there are several subjects, no way is left out.
         """
-        every = [(subject, way) for subject, ways in self.subjects.items() for way in ways]
         first = next((items[0] for ways in self.subjects.values() for items in ways.values()), None)
         if first is None:
-            return {*every}
+            return set()
+        subjects = self.some_subjects(first)
+        every = [(subject, way) for subject, ways in subjects.items() for way in ways]
         taken: Counter[tuple[Places, int, int]] = Counter()
         kept: set[tuple[Places, Places]] = set()
-        for subject, ways in self.subjects.items():
+        for subject, ways in subjects.items():
             turn = _number(first) % len(ways)
             times = {way: sum(taken[way, *mark] for mark in _marks(subject)) for way in [*ways][turn:] + [*ways][:turn]}
             way = min(times, key=times.__getitem__)
             taken.update((way, *mark) for mark in _marks(subject))
             kept.add((subject, way))
-        for subject, way in every if len(self.subjects) > 1 else ():
+        for subject, way in every if len(subjects) > 1 else ():
             if all(way != other for _subject, other in kept):
                 kept.add((subject, way))
         return kept
@@ -104,18 +122,23 @@ def _is_crossed(ways: dict[str, int]) -> bool:
     return bool(run and carry) and (run[0] - carry[0]) % 2 == 1
 
 
-#: A suite that some thirty kinds of tools share, and the one of its promises that is tried for each of them.
-OF_KINDS = "keyturn.testing.suites.tool"
+#: The suites that members share: a promise is tried for one member of so many, in turn. Journals pass theirs whole.
+OF_MEMBERS = {"tool": 5, "models": 3, "channels": 3, "sessions": 3, "engines": 3, "backends": 3}
+#: By which the members of each suite fall into all its turns (tests/test_tiers.py).
+TURN = 1846
+SUITES = "keyturn.testing.suites."
+#: The one promise that is tried for each kind of tool.
 OF_EACH_KIND = "test_no_crash_loses_or_doubles_an_effect"
 
 
 def is_of_another_kind(item: pytest.Item) -> bool:
-    """Whether `make test` tries what this test promises of kinds of tools for other kinds."""
+    """Whether `make test` tries what this test promises of each member of a suite for other members."""
     kind, test = getattr(item, "cls", None), getattr(item, "originalname", "")
     if kind is None or test in vars(kind) or test == OF_EACH_KIND:
         return False
-    suites = [each for each in kind.__mro__ if each.__module__.startswith(OF_KINDS)]
-    return bool(suites) and crc32(f"{kind.__name__} {test}".encode()) % 3 > 0
+    names = [each.__module__.removeprefix(SUITES) for each in kind.__mro__ if test in vars(each)]
+    share = OF_MEMBERS.get(names[0].partition("_")[0].replace("tools", "tool"), 1) if names else 1
+    return (crc32(kind.__name__.encode(), TURN) + crc32(test.encode())) % share > 0
 
 
 #: What is written against the seam of journals is tried in memory or on SQLite, in turn, and one test of eight on

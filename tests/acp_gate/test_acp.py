@@ -187,6 +187,7 @@ def test_a_server_that_is_away_allows_nothing_and_an_editor_that_hangs_up_withdr
         pending(port, 0)
 
 
+@pytest.mark.trial
 @pytest.mark.skipif(not (AGENTS / "gemini").exists(), reason="needs coding agents (make coding-agents)")
 @pytest.mark.parametrize("verdict", ["approve", "reject"])
 @pytest.mark.timeout(600)

@@ -62,6 +62,7 @@ def test_an_agent_with_a_setting_of_its_own_runs_is_given_to_nothing_else(kind: 
     assert (getattr(late, setting), list(app.agents)) == (None, ["desk"])
 
 
+@pytest.mark.usefixtures("garbage_of_its_own")
 def test_an_agent_that_nothing_else_runs_any_more_takes_settings_of_its_own_runs() -> None:
     agent = declared()
     assert agent.core_agent().name == "desk"

@@ -43,6 +43,7 @@ async def test_the_readmes_program_runs_in_a_notebook(split: bool, capsys: pytes
     assert capsys.readouterr().out == "The old backup is gone.\n"
 
 
+@pytest.mark.trial
 def test_it_runs_as_a_script(tmp_path: Path) -> None:
     assert PROGRAM is not None
     (tmp_path / "program.py").write_text(PROGRAM[1])

@@ -218,6 +218,7 @@ IN_AN_APP: dict[str, tuple[type[Any], tuple[Any, ...], Callable[[Any], tuple[Age
 }
 
 
+@pytest.mark.trial
 @each("place", IN_AN_APP)
 async def test_a_worker_outlives_a_value_of_the_user_and_moves_the_next_run(place: str) -> None:
     base, given, case = IN_AN_APP[place]

@@ -70,6 +70,7 @@ async def test_what_a_callback_raises_has_the_outcome_that_the_manual_states(nam
     assert not wrong
 
 
+@pytest.mark.trial
 async def test_a_worker_outlives_every_callback_and_moves_the_next_run() -> None:
     agents: dict[str, str] = {}
     for name, (outcome, _) in CALLBACKS.items():

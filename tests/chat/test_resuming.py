@@ -240,6 +240,7 @@ async def test_something_said_while_a_call_waits_is_read_after_it(root: Path) ->
         assert said == ["Write a.", "And hurry."]
 
 
+@pytest.mark.trial
 async def test_what_is_said_before_a_run_has_begun_goes_to_that_run(root: Path) -> None:
     """Two runs would share the session: the second one would take away what the first one waits for."""
     async with chat(root, [writes("/a")], "Both are read.") as screen:
@@ -254,6 +255,7 @@ async def test_what_is_said_before_a_run_has_begun_goes_to_that_run(root: Path) 
     assert [run.status for run in talk.runs] == ["finished"]
 
 
+@pytest.mark.trial
 async def test_a_run_that_another_window_went_on_without_says_so(root: Path) -> None:
     async with chat(root, "Hello.", [writes("/a")]) as screen:
         await screen.say("Hi.")
@@ -268,6 +270,7 @@ async def test_a_run_that_another_window_went_on_without_says_so(root: Path) -> 
         assert "cancelled by" not in screen.text()
 
 
+@pytest.mark.trial
 async def test_a_journal_that_fails_after_a_decision_is_said_and_the_decision_stays(
     root: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

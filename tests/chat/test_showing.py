@@ -193,6 +193,7 @@ async def test_all_rows_are_shown_when_they_are_asked_for(root: Path) -> None:
         assert "+line 29" in screen.text()
 
 
+@pytest.mark.trial
 async def test_what_ran_under_a_grant_is_shown_where_it_does_not_fit_the_row(root: Path) -> None:
     long = "echo " + " ".join(["word"] * 30)
     async with chat(root, [runs("echo a")], [runs(long)], "Done.") as screen:
@@ -206,6 +207,7 @@ async def test_what_ran_under_a_grant_is_shown_where_it_does_not_fit_the_row(roo
         assert "timeout: 120" in screen.text()
 
 
+@pytest.mark.trial
 async def test_a_call_of_a_tool_that_is_not_there_is_told_to_the_model(root: Path) -> None:
     async with chat(root, [function_call("format_disk", {})], "I have no such tool.") as screen:
         await screen.say("Go on.")
@@ -213,6 +215,7 @@ async def test_a_call_of_a_tool_that_is_not_there_is_told_to_the_model(root: Pat
         assert "stopped" not in screen.text()
 
 
+@pytest.mark.trial
 async def test_of_a_long_call_only_the_rows_on_the_screen_are_drawn(
     root: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

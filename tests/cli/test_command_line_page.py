@@ -124,6 +124,7 @@ def told() -> Iterator[tuple[str, str, str]]:
             yield parts[place], parts[place + 1], parts[place + 2]
 
 
+@pytest.mark.trial
 @pytest.mark.timeout(400)
 def test_the_transcript_is_what_happens(tmp_path: Path) -> None:
     folder = tmp_path / "desk"

@@ -87,6 +87,7 @@ def test_what_cannot_be_done_is_said_on_stderr(capsys: pytest.CaptureFixture[str
     assert said.err == "keyturn runs: there is no journal in '/nowhere/keyturn.db'\n"
 
 
+@pytest.mark.trial
 def test_a_command_at_a_server_names_the_package_that_it_lacks() -> None:
     code = "import sys; sys.modules['httpx2'] = None; from keyturn.cli.main import main; sys.exit(main())"
     environment = {**os.environ, "PYTHONPATH": str(SOURCE), "KEYTURN_TOKEN": "kt_1_2"}

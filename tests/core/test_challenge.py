@@ -175,6 +175,7 @@ def test_the_challenges_of_the_first_day_stand(case: dict[str, Any]) -> None:
         assert plain == text
 
 
+@pytest.mark.trial
 def test_another_process_says_the_same() -> None:
     program = "from tests.core.test_challenge import *\nfor case in GOLDEN: print(made(case)[1].hex())"
     env = {**os.environ, "PYTHONHASHSEED": "7", "PYTHONPATH": os.pathsep.join(["src", "."])}

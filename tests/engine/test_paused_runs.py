@@ -6,6 +6,8 @@ import asyncio
 import gc
 import tracemalloc
 
+import pytest
+
 from benchmarks.script import Script
 from benchmarks.subjects.keyturn import Driver
 
@@ -13,6 +15,7 @@ MOST_BYTES = 8 * 1_024
 MANY = 16
 
 
+@pytest.mark.usefixtures("garbage_of_its_own")
 async def test_a_run_that_waits_takes_at_most_eight_kibibytes() -> None:
     driver = Driver(Script([["gated"]] * (2 * MANY + 3)))
     held = [await driver.start() for _ in range(3)]  # makes what is made once

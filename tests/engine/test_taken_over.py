@@ -174,6 +174,7 @@ async def test_an_answer_about_the_time_that_was_long_on_its_way_is_asked_for_ag
     assert clock.now - told() == 10
 
 
+@pytest.mark.usefixtures("garbage_of_its_own")
 async def test_a_worker_goes_on_with_its_own_run_after_a_standstill() -> None:
     """After a standstill longer than its lease it finds that run due, while its tool is still at work."""
     clock, at_work, go_on = Clock(), asyncio.Event(), asyncio.Event()

@@ -82,6 +82,7 @@ def asks(page: Page) -> Any:
     return page.get_by_role("dialog")
 
 
+@pytest.mark.trial
 def test_a_refund_is_approved_by_keyboard_alone_also_after_a_reload(browser: Browser, tmp_path: Path) -> None:
     with opened(browser, tmp_path) as (page, _served):
         say(page, "Where is my order A-1042?")

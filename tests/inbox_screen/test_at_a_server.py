@@ -191,6 +191,7 @@ async def test_a_lost_server_is_said_and_nothing_is_decided_until_it_is_back() -
         assert await state(at, name) == ("approve", "ada")
 
 
+@pytest.mark.trial
 async def test_a_word_whose_answer_was_lost_is_the_same_word_when_it_is_pressed_again() -> None:
     async with remote("support") as at:
         name = at.screen.list.at

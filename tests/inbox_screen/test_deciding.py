@@ -46,6 +46,7 @@ async def test_a_approves_exactly_what_was_shown_and_the_result_comes_live() -> 
         assert (await at.row("send_notice")).state == "approve"
 
 
+@pytest.mark.trial
 async def test_high_risk_takes_the_key_twice() -> None:
     async with desk("ops") as at:
         await at.seen()
@@ -269,6 +270,7 @@ async def test_a_signed_one_says_how_it_is_signed() -> None:
         assert (await at.row("wire")).state == "open"
 
 
+@pytest.mark.trial
 async def test_the_models_words_are_those_with_which_it_proposed_the_call_also_once_the_run_is_over() -> None:
     async with desk("ci") as at:
         await at.press("r")

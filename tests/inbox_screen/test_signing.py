@@ -175,6 +175,7 @@ async def test_what_was_decided_while_the_person_read_is_not_signed_over(place: 
         assert (await state(at)).state == "void"
 
 
+@pytest.mark.trial
 async def test_a_server_that_wants_other_bytes_signed_gets_no_signature(key: Path) -> None:
     async with remote("treasury") as at:
         await enrol(at, key)

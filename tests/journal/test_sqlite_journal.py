@@ -188,6 +188,7 @@ def test_a_url_without_a_file_is_refused(url: str) -> None:
         open_journal(url)
 
 
+@pytest.mark.usefixtures("garbage_of_its_own")
 def test_a_url_is_opened_once_and_its_threads_end_when_it_is_forgotten(tmp_path: Path) -> None:
     url = f"sqlite:///{tmp_path}/runs.db"
     before = set(threading.enumerate())  # those of journals that other tests have open

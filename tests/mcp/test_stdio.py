@@ -84,6 +84,7 @@ async def test_what_floods_or_hangs_is_in_doubt_and_bounded(how: str) -> None:
         assert (item.kind, item.name) == ("in_doubt", "say")
 
 
+@pytest.mark.trial
 async def test_a_result_of_100_mb_is_not_read() -> None:
     async with liar("100 MB", seconds=20) as server:
         [item] = (await play(calling(server, calls=("say", {})))).interruptions

@@ -88,7 +88,7 @@ def test_no_client_outlives_its_loop(kind: Any, server: Any, caplog: pytest.LogC
     """Nobody closes anything here, and no loop is left with a line that nobody closed."""
     with server(lambda _request: ModelStep("hello there")) as running:
         agent = Agent("a", model=kind("m", api_key="k", base_url=running.base_url))
-        gc.collect()  # what other tests left behind is theirs
+        gc.freeze()  # what other tests left behind is theirs
         caplog.clear()
         with warnings.catch_warnings(record=True) as warned:
             warnings.simplefilter("always", ResourceWarning)

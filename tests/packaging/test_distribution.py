@@ -114,6 +114,7 @@ def link(name: str, site: Path) -> None:
         (site / top).symlink_to(home / top)
 
 
+@pytest.mark.trial
 def test_the_wheel_holds_the_package_and_nothing_else(wheel: Path) -> None:
     with zipfile.ZipFile(wheel) as files:
         names = set(files.namelist())

@@ -240,6 +240,7 @@ def test_type_checkers_see_the_same_names() -> None:
     assert sorted(alias.asname or "" for node in imports for alias in node.names) == sorted(realtime.__all__)
 
 
+@pytest.mark.trial
 def test_the_examples_run() -> None:
     found = [importlib.import_module(f"keyturn.realtime.{each.name}") for each in iter_modules(realtime.__path__)]
     done = [doctest.testmod(module) for module in [*found, realtime_script]]

@@ -190,6 +190,7 @@ class TestAudio:
             with pytest.raises(UserError, match="audio must be bytes"):
                 await model.send_event(RealtimeModelSendAudio(given))
 
+    @pytest.mark.trial
     async def test_a_slow_server_slows_the_sender_down(self) -> None:
         """Nothing is buffered without bound: what the server does not read waits with whoever sends it."""
         handed = 0

@@ -78,6 +78,7 @@ def test_a_terminal_is_its_own() -> None:
     os.close(leader)
 
 
+@pytest.mark.trial
 def test_a_process_that_dies_fails_its_test_and_the_others_run(tmp_path: Path) -> None:
     tests = "import os, signal\ndef test_one(): pass\ndef test_two(): os._exit(7)\ndef test_three(): pass\n"
     (tmp_path / "test_dies.py").write_text(tests)

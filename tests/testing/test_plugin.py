@@ -107,6 +107,7 @@ pytest_plugins = ["keyturn.testing.plugin"]
 """
 
 
+@pytest.mark.trial
 def test_it_may_come_late(project: pytest.Pytester) -> None:
     project.makeconftest(LATE)
     project.makepyfile("def test_it(scripted_model):\n    assert scripted_model(['hi']).remaining_steps == 1")

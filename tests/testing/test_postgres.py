@@ -70,6 +70,7 @@ def lets_no_stranger_in(server: Postgres) -> None:
         psycopg.connect(server.url.replace(f":{password}@", ":guessed@"))
 
 
+@pytest.mark.trial
 def test_it_is_gone_when_its_owner_is_killed() -> None:
     script = (
         f"import sys, time; sys.path[:] = {sys.path!r}\n"

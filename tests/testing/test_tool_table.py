@@ -116,6 +116,7 @@ del Toy
 ELSEWHERE = pytest.param(["-p", "xdist", "-n", "2"], id="elsewhere", marks=pytest.mark.trial)
 
 
+@pytest.mark.trial
 @pytest.mark.parametrize("workers", [pytest.param([], id="here"), ELSEWHERE])
 def test_it_tells_what_a_run_told(
     workers: list[str], pytester: pytest.Pytester, monkeypatch: pytest.MonkeyPatch

@@ -82,6 +82,7 @@ def test_killed_at_messages(postgres_rows: dict[str, Any]) -> None:
     assert kept(postgres_rows, "kill") >= 4
 
 
+@pytest.mark.trial
 def test_the_answer_to_a_commit_is_lost_or_the_commit_comes_late(
     postgres: None, tmp_path: Path, trials_environment: Environment
 ) -> None:

@@ -64,6 +64,7 @@ def test_every_world_keeps_its_promises() -> None:
         assert walk.refused > walk.states, "most of what can be said must be refused"
 
 
+@pytest.mark.trial
 def test_a_broken_core_is_caught_by_its_shortest_trace() -> None:
     chosen = [each for each in SHOWN if each.mutant.name in SHORT]
     assert len(chosen) == len(SHORT)
@@ -97,6 +98,7 @@ def ageless(*_: object) -> int:
     return 0
 
 
+@pytest.mark.trial
 def test_states_that_are_taken_for_one_have_one_future(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(walking, "FOLDS", 1)
     assert not told(Walk(CASTS["confirm"]()).go(60, 99))

@@ -34,6 +34,7 @@ def _leaks(text: str) -> list[str]:
     return [after for line, after in pairwise(lines) if line == "@leak"]
 
 
+@pytest.mark.trial
 def test_without_the_others_it_says_how_to_get_them(capsys: pytest.CaptureFixture[str]) -> None:
     assert main([]) == 0
     said = capsys.readouterr()
@@ -41,12 +42,14 @@ def test_without_the_others_it_says_how_to_get_them(capsys: pytest.CaptureFixtur
     assert said.out.startswith("| leak | keyturn |\n|---|---|\n| a subagent writes | holds: asked for write_file |\n")
 
 
+@pytest.mark.trial
 @pytest.mark.parametrize("python", ["/no/such/python", "false"])
 def test_what_cannot_be_tried_is_said(python: str, capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["--theirs", python]) == 0
     assert "deepagents is not tried: " in capsys.readouterr().err
 
 
+@pytest.mark.trial
 def test_what_theirs_did_stands_beside_ours(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     python = tmp_path / "python"
     python.write_text(

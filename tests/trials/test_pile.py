@@ -11,6 +11,7 @@ from trials.pace import cycles, ways
 from trials.pile import PAGES, measure
 
 
+@pytest.mark.trial
 @pytest.mark.usefixtures("home")
 @pytest.mark.parametrize("kind", ["sqlite", "postgresql"])
 def test_a_pile_is_paged(kind: str, tmp_path: Path, request: pytest.FixtureRequest) -> None:
@@ -26,6 +27,7 @@ def test_a_pile_is_paged(kind: str, tmp_path: Path, request: pytest.FixtureReque
     assert all(float(taken) > 0 for line in lines for taken in line[3:])
 
 
+@pytest.mark.trial
 def test_cycles_and_ways_are_timed(tmp_path: Path) -> None:
     assert asyncio.run(cycles(f"sqlite:///{tmp_path}/cycles.db", 8)) > 0
     times = asyncio.run(ways(f"sqlite:///{tmp_path}/ways.db", 4, None))

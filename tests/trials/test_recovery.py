@@ -7,6 +7,7 @@ import pytest
 from trials.recovery import measure
 
 
+@pytest.mark.trial
 @pytest.mark.usefixtures("forked_children")
 def test_what_a_killed_worker_had_in_flight_is_classified() -> None:
     """I2, I6: in doubt, run again with its key, or gone on; `measure` asserts which, and that nothing acted twice."""

@@ -10,6 +10,7 @@ from trials import signatures
 from trials.signature_kinds import WAYS
 
 
+@pytest.mark.trial
 def test_200_of_200_forged_or_moved_signatures_are_refused(capsys: pytest.CaptureFixture[str]) -> None:
     assert signatures.main(["--n", "200", "--seed", "7"]) == 0
     assert "200 of 200 forged or moved signatures refused" in capsys.readouterr().out

@@ -114,6 +114,7 @@ def test_seeds_keep_every_promise_and_see_everything_happen() -> None:
     assert f"{counts['runs']:,}" in table(counts, 0, 1.0)
 
 
+@pytest.mark.trial
 @pytest.mark.usefixtures("world")
 def test_a_seed_is_the_same_world_whether_it_is_told_or_not() -> None:
     for seed in range(4):

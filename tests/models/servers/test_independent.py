@@ -81,6 +81,7 @@ class TestModelsOverLlmock(IndependentSuite):
         self.server = llmock
 
 
+@pytest.mark.trial
 @pytest.mark.timeout(300)
 async def test_the_table_of_servers_in_the_manual_is_of_today(
     aimock: IndependentServer, llmock: IndependentServer

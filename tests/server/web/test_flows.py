@@ -12,6 +12,7 @@ from tests.server.office import opened
 from tests.server.web.desk import Desk
 
 
+@pytest.mark.trial
 def test_a_call_is_approved_and_its_result_is_seen(at: Desk) -> None:
     at.asks("notices", "support")
     page = at.window(path=f"/requests/{at.asked['notices']}")
@@ -59,6 +60,7 @@ def test_keys_alone_are_enough(at: Desk) -> None:
     expect(page.locator(".sentence")).to_contain_text("Rejected by ada")
 
 
+@pytest.mark.trial
 def test_a_letter_never_decides_the_request_before_the_chosen_one(at: Desk) -> None:
     at.asks("notices", "support")
     page = at.window(path=f"/requests/{at.asked['notices']}")
@@ -109,6 +111,7 @@ def test_a_press_that_was_on_its_way_decides_nothing_that_was_drawn_in_between(a
     expect(page.locator(".sentence")).to_contain_text("Approved by ada")
 
 
+@pytest.mark.trial
 def test_what_is_risky_is_pressed_twice_or_held(at: Desk) -> None:
     at.asks("ci")
     page = at.window(path=f"/requests/{at.asked['ci']}")

@@ -310,6 +310,7 @@ def test_what_is_computed_is_not_an_argument() -> None:
     assert function_schema(f).bind(frozen.text)[0][1] == [1]
 
 
+@pytest.mark.trial
 def test_sets_freeze_alike_in_every_process() -> None:
     code = (
         "from keyturn.tools.functions.schema import function_schema\n"

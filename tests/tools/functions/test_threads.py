@@ -66,6 +66,7 @@ def test_a_loop_that_ends_waits_for_what_it_began() -> None:
     assert done == ["done"]
 
 
+@pytest.mark.usefixtures("garbage_of_its_own")
 def test_each_loop_has_threads_of_its_own_and_leaves_none() -> None:
     made: list[weakref.ref[asyncio.AbstractEventLoop]] = []
 
