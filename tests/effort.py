@@ -12,7 +12,7 @@ from typing import TypeVar
 Case = TypeVar("Case")
 
 #: How many cases a test marked `sweep` tries: few in `make test`, COUNT in `make sweep COUNT=...`.
-SWEEP = int(os.environ.get("KEYTURN_SWEEP", "5"))
+SWEEP = int(os.environ.get("KEYTURN_SWEEP", "3"))
 AT_LENGTH = "KEYTURN_SWEEP" in os.environ
 
 

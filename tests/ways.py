@@ -71,7 +71,7 @@ class _Test:
         return self.crossed + [item for subject, way, items in tried if (subject, way) not in kept for item in items]
 
     def some_subjects(self, first: pytest.Item) -> dict[Places, dict[Places, list[pytest.Item]]]:
-        """Choose some of the subjects, those whose values were chosen least; all where each of them is another thing."""
+        """Choose some of the subjects, those whose values were chosen least, or all of them."""
         if first.get_closest_marker("each") is not None:
             return self.subjects
         turn = _number(first) // 8 % len(self.subjects)

@@ -126,7 +126,7 @@ def test_a_pattern_that_could_take_too_long_is_refused(pattern: str) -> None:
 def test_no_text_keeps_an_accepted_pattern_busy(pattern: str, text: str) -> None:
     where = {"x": {"matches": pattern}}
     check_where(where)
-    for length in (20, 30, 45, 65, 150, 270, 1_000, 4_400, 100_000):
+    for length in (30, 150, 1_000, 100_000):
         start = time.perf_counter()
         assert not holds(where, {"x": (text * length)[:length] + "!"})
         assert time.perf_counter() - start < 5, f"{pattern} took too long on {length} characters"

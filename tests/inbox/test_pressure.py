@@ -10,7 +10,7 @@ import pytest
 
 from keyturn.presenting import pressure
 from keyturn.presenting.pressure import KINDS, MOST, Sign, plain_words, pressure_in
-from tests.effort import AT_LENGTH
+from tests.effort import AT_LENGTH, part
 
 FOLDER = Path(__file__).parent / "pressure"
 
@@ -129,10 +129,10 @@ def test_hostile_texts_cost_no_more_than_their_length_allows(monkeypatch: pytest
         return signs_of(words, task)
 
     monkeypatch.setattr(pressure, "_signs", counted)
-    some = HOSTILE if AT_LENGTH else HOSTILE[::3]
+    some = part(HOSTILE, 9)
     for text in some:
         pressure_in([text], text)
-    many = HOSTILE[::8]
+    many = HOSTILE[:: 8 if AT_LENGTH else 32]
     for text in many:
         pressure_in([text[:MOST]] * 100)
     assert max(looked_at) <= 2 * MOST

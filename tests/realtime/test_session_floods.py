@@ -70,7 +70,7 @@ async def test_what_a_long_history_costs_an_unread_session_is_bounded() -> None:
     model = OwnModel()
     session = await RealtimeRunner(support(), model=model).run()
     async with session:
-        for number in range(5_000):
+        for number in range(4_200):
             await model.tell(said(number))
         held = [
             event for _place, event, _size in session._events._droppable if isinstance(event, RealtimeHistoryUpdated)

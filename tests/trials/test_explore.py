@@ -18,7 +18,7 @@ from trials.explore.series import caught, trace
 from trials.explore.walk import Walk, Walked
 from trials.explore.world import World
 
-STATES = 200
+STATES = 100
 # Of the rules that only the walk tries, those that show within a few hundred states.
 SHORT = (
     "the requester's vote counts",

@@ -76,6 +76,14 @@ def world() -> Generator[None]:
         yield
 
 
+def test_seeds_keep_every_promise() -> None:
+    counts, broken = play(SHOW_ALL[:4])
+    assert broken == []
+    assert counts["ended: running"] == counts["ended: waiting"] == 0
+    assert f"{counts['runs']:,}" in table(counts, 0, 1.0)
+
+
+@pytest.mark.trial
 def test_seeds_keep_every_promise_and_see_everything_happen() -> None:
     kinds = ("deaths", "deaths inside a tool", "doubts decided", "effects", "asked to stop", "lost replies", "restores")
     kinds += ("told", "marks", "glass broken", "approvals taken back", "in somebody's place", "counted for all runs")
