@@ -165,6 +165,7 @@ print(sorted({name.split(".")[0] for name in sys.modules} & {"openai", "anthropi
 """
 
 
+@pytest.mark.trial
 def test_no_path_imports_a_provider() -> None:
     done = subprocess.run(
         [sys.executable, "-c", LIGHT], capture_output=True, text=True, timeout=50, cwd=ROOT / "src", check=False

@@ -154,6 +154,7 @@ def test_small_results_have_the_known_shape() -> None:
     assert ToolsToFinalOutputResult(False).final_output is None
 
 
+@pytest.mark.trial
 def test_declaring_an_agent_loads_nothing_heavy() -> None:
     code = (
         "import sys, keyturn.agents.agent\n"

@@ -113,6 +113,7 @@ async def test_any_app_goes_on_with_a_run(store: Any) -> None:
     assert desk.paid == ["ada"]
 
 
+@pytest.mark.trial
 async def test_many_runs_at_once_few_at_a_time(store: Any) -> None:
     desk = Desk()
     async with App([desk.agent()], store, slots=3) as app:

@@ -176,6 +176,7 @@ def _late(agent: Agent[Any]) -> Any:
     return made
 
 
+@pytest.mark.trial
 async def test_a_process_that_died_is_started_again(shop: Path) -> None:
     server = stdio(shop)
     async with App([desk(server)], MemoryJournal()) as app:
@@ -198,6 +199,7 @@ async def test_a_connect_that_fails_is_retried_at_the_next_need() -> None:
     assert server.done == ["ada 5"]
 
 
+@pytest.mark.trial
 async def test_a_cancelled_run_leaves_the_shared_server_open(shop: Path) -> None:
     server = stdio(shop)
     slow = desk(server, name="slow", calls=[call("slow", "s1")])
@@ -270,6 +272,7 @@ async def test_work_owns_them_as_well() -> None:
     assert not await connected(server)
 
 
+@pytest.mark.trial
 async def test_a_run_taken_in_hand_has_the_apps_servers() -> None:
     server = inside()
     agent = desk(server)
@@ -427,6 +430,7 @@ async def test_a_nested_agent_waits_for_its_server_too() -> None:
         assert (await app.result(run.id, 30)).final_output == "read read paid 5 to ada"
 
 
+@pytest.mark.trial
 async def test_a_server_that_goes_down_between_approval_and_start_takes_nothing_back(program: Program) -> None:
     """The drive is hot: it knows the tool, and looks at it once more before it starts."""
     server = server_at(program.url, require_approval="always")

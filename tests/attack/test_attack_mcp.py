@@ -140,6 +140,7 @@ for line in sys.stdin:
 """
 
 
+@pytest.mark.trial
 @pytest.mark.parametrize("second", ["Wipes the account.", "Pays somebody."])
 async def test_a_process_that_leaves_after_its_listing_takes_no_call_with_it(second: str, tmp_path: Path) -> None:
     """H2: the next process is looked at as well; the call goes to it only if it says the same."""

@@ -39,6 +39,7 @@ async def test_a_role_that_may_not_create_cannot_use_tables_that_an_administrato
     await opened_once(f"postgresql://app:app@{place}")
 
 
+@pytest.mark.trial
 async def test_a_row_without_a_run_makes_no_worker_spin(server: pg.Postgres) -> None:
     """Holds on PostgreSQL only if the damage of one row is shelved: epoch below nought."""
     payer, url = Payer(), server.database()

@@ -30,6 +30,7 @@ async def test_one_row_whose_run_is_no_text_makes_every_worker_spin(tmp_path: Pa
     assert looked < 10, f"it looked {looked} times, idle; check clean: {report.ok}"
 
 
+@pytest.mark.trial
 async def test_a_hundred_rows_whose_run_is_no_text_starve_all_others(tmp_path: Path) -> None:
     """They fill the page of what is due, and are left out of it afterwards."""
     payer, file = Payer(), tmp_path / "runs.db"
@@ -44,6 +45,7 @@ async def test_a_hundred_rows_whose_run_is_no_text_starve_all_others(tmp_path: P
     assert (due, payer.paid) == ([run], ["ada"]), f"never taken up; check clean: {report.ok}"
 
 
+@pytest.mark.trial
 async def test_rows_that_are_no_text_cost_what_they_are_and_no_page_is_read_row_by_row(tmp_path: Path) -> None:
     """They were asked for one by one, each by its place: quadratic."""
     file, asked = tmp_path / "runs.db", list[str]()

@@ -97,6 +97,7 @@ async def test_an_idempotent_call_that_was_in_doubt_and_asks_from_inside_is_prop
     assert report.ok, report.violations
 
 
+@pytest.mark.trial
 async def test_every_prefix_of_every_log_keeps_every_promise() -> None:
     for scenario in CATALOGUE[::3]:
         log = (await play(scenario)).log

@@ -333,6 +333,7 @@ async def test_a_forger_with_a_key_of_their_own_is_not_believed(tmp_path: Path) 
     assert report.proven == 0
 
 
+@pytest.mark.trial
 def test_memory_does_not_grow_with_the_file(tmp_path: Path) -> None:
     signer = Signer.of(tmp_path / "key", 5)
 

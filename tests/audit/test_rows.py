@@ -6,6 +6,7 @@ import json
 from collections.abc import Callable
 from typing import Any
 
+import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from msgspec.structs import replace
@@ -157,6 +158,7 @@ def test_what_the_engine_writes_is_what_the_log_says() -> None:
         assert faults(make()) == [], make
 
 
+@pytest.mark.trial
 @settings(max_examples=some(15))
 @given(seed=st.integers(0, 2**32))
 def test_so_it_is_at_every_line_of_any_run(seed: int) -> None:

@@ -286,6 +286,7 @@ async def test_a_failing_listener_of_the_run_is_the_callers(world: World, run: R
     assert (result.final_output, world.done) == ("done", ["free(0)"])
 
 
+@pytest.mark.trial
 async def test_many_runs_at_once_with_failures_among_them(world: World) -> None:
     async def one(n: int) -> Any:
         steps = [[call("free", "c", x=n)], OSError(str(n))] if n % 3 == 0 else [[call("free", "c", x=n)], str(n)]

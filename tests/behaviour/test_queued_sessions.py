@@ -151,6 +151,7 @@ async def test_of_many_starts_at_once_each_runs_alone_and_in_its_order(shop: Sho
     assert (await check(store)).ok
 
 
+@pytest.mark.trial
 @pytest.mark.parametrize("store_url", ["sqlite", "postgresql"], indirect=True)
 async def test_two_processes_that_start_at_once_give_two_places(shop: Shop, store_url: str) -> None:
     """Two journals on one store, for the stores that several processes share."""

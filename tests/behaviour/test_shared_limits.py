@@ -485,6 +485,7 @@ async def test_calls_that_race_for_the_last_room_never_get_more(doors: list[Any]
     assert (await check(doors[0])).ok
 
 
+@pytest.mark.trial
 @pytest.mark.sweep
 @pytest.mark.timeout(600)
 async def test_a_thousand_calls_at_once_are_never_over(doors: list[Any], sweep_size: int) -> None:

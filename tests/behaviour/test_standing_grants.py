@@ -227,6 +227,7 @@ async def test_a_grant_never_approves_what_waits_already(streamed: bool) -> None
     assert ([item.call for item in result.interruptions], desk.paid) == (["r/1.0"], [5])
 
 
+@pytest.mark.trial
 async def test_one_of_many_grants_is_found_and_no_log_is_read_in_vain() -> None:
     """Those that are used up, or for other arguments, are told by their rows; what a row says is never believed."""
 

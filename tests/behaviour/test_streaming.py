@@ -292,6 +292,7 @@ async def test_the_log_of_a_streamed_run_is_the_log_of_a_plain_one(world: World)
     assert logs[0] == logs[1]
 
 
+@pytest.mark.trial
 async def test_many_deltas_and_many_streams(world: World) -> None:
     text = " ".join(str(n) for n in range(2000))
     agents = [Agent(f"a{n}", model=model(text)) for n in range(5)]

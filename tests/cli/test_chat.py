@@ -56,6 +56,7 @@ def test_without_textual_it_names_the_extra(monkeypatch: pytest.MonkeyPatch, cap
     assert "pip install 'keyturn[chat]'" in capsys.readouterr().err
 
 
+@pytest.mark.trial
 @each(
     "arguments, said",
     [

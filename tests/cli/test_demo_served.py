@@ -25,6 +25,7 @@ def environ(home: Path, **more: str) -> dict[str, str]:
     return {**kept, **own, **more}
 
 
+@pytest.mark.trial
 @pytest.mark.timeout(400)
 def test_with_nobody_there_it_decides_kills_its_worker_and_ends(tmp_path: Path) -> None:
     done = forked.run(
@@ -87,6 +88,7 @@ def test_it_takes_no_directory_with_something_in_it(tmp_path: Path, capsys: pyte
     assert "not empty" in capsys.readouterr().err
 
 
+@pytest.mark.trial
 @pytest.mark.timeout(400)
 def test_in_the_terminal_the_same_calls_wait_in_its_inbox(tmp_path: Path) -> None:
     shown, code = at_a_terminal(

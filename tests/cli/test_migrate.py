@@ -243,6 +243,7 @@ def test_a_file_that_changed_meanwhile_is_left(project: Path) -> None:
     assert not list(project.glob(".*.tmp"))
 
 
+@pytest.mark.trial
 def test_without_its_package_it_says_so(project: Path) -> None:
     code = "import sys; sys.modules['libcst'] = None\nfrom keyturn.cli.main import main\nsys.exit(main(sys.argv[1:]))"
     command = [sys.executable, "-c", code, "migrate", str(project)]

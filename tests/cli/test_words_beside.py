@@ -157,6 +157,7 @@ def test_the_glass_is_broken_by_who_may_with_a_note(here: Here, wait_for: Wait) 
     assert here("requests", "--all", "--json").data[0]["state"] == "approve"
 
 
+@pytest.mark.trial
 def test_a_batch_is_shown_and_asked_at_a_terminal(here: Here, wait_for: Wait, monkeypatch: pytest.MonkeyPatch) -> None:
     first, _second = wait_for("pay"), wait_for("pay")
     command = ["-P", "-m", "keyturn.cli.main", "approve", first["id"][:8], "--alike"]

@@ -76,6 +76,7 @@ async def test_files_that_were_written_before_a_pause_come_back(tmp_path: Path, 
     assert {path: data["content"] for path, data in files.items()} == {"/a": ["new", ""], "/b": ["x", ""]}
 
 
+@pytest.mark.trial
 async def test_a_grant_covers_later_calls_of_the_same_tool(tmp_path: Path) -> None:
     deep = agent([writes("/drafts/a"), writes("/etc/b")], writes("/drafts/c"), "Done.")
     async with app_of(deep, f"sqlite:///{tmp_path}/runs.db") as app:
@@ -142,6 +143,7 @@ async def test_the_files_of_a_run_are_looked_at_without_its_agent_at_work(tmp_pa
         assert list(state.context.context.files) == ["/notes"]
 
 
+@pytest.mark.trial
 async def test_an_inbox_edits_the_calls_of_a_deep_agent(tmp_path: Path, another_process: Any) -> None:
     """It did not know the files of the run, and so no tool of it."""
     url = f"sqlite:///{tmp_path}/runs.db"

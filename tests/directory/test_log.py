@@ -100,6 +100,7 @@ async def _chain(book: Book) -> Any:
     return book._chain.copy()
 
 
+@pytest.mark.trial
 async def test_a_person_is_added_in_as_many_steps_beside_ten_thousand_as_beside_a_few() -> None:
     journal = MemoryJournal()
     people = People(journal)

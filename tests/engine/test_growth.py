@@ -53,6 +53,7 @@ async def items_of(result: RunResult) -> int:
     return len(result.new_items)
 
 
+@pytest.mark.trial
 async def test_a_turn_costs_the_same_however_many_there_were() -> None:
     async def turns(many: int) -> int:
         _, calls, _ = await counted(Driver(Script([["noop"]] * many + [[]])).start())

@@ -139,6 +139,7 @@ class CountedMark(tuple[Any, ...]):
     __hash__ = tuple.__hash__
 
 
+@pytest.mark.trial
 def test_what_a_session_holds_is_found_in_one_walk(monkeypatch: pytest.MonkeyPatch) -> None:
     """L10: a tape of many thoughts was compared with itself over and over, in the cube of their number."""
     mark = module._mark

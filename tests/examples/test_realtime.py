@@ -41,6 +41,7 @@ async def test_a_lookup_runs_and_a_refund_waits_while_the_agent_goes_on_talking(
         assert page.sound
 
 
+@pytest.mark.trial
 async def test_a_refund_is_rejected_with_words(served: Office) -> None:
     async with served.page() as page:
         await page.says("say", text="Please refund it.")
@@ -62,6 +63,7 @@ async def test_always_is_for_the_calls_that_follow(served: Office, verdict: str,
         assert not [told for told in page.told if told["type"] == "asks"]
 
 
+@pytest.mark.trial
 async def test_what_no_page_of_ours_says_does_no_harm(served: Office) -> None:
     async with served.page() as page:
         await page.says("say", text="Please refund it.")
@@ -105,6 +107,7 @@ async def test_a_foreign_page_and_a_stranger_reach_no_call(served: Office) -> No
         assert (await client.get("/app.py")).status_code == 404
 
 
+@pytest.mark.trial
 async def test_somebody_decides_in_the_inbox_first(served: Office) -> None:
     async with served.page() as page:
         await page.says("say", text="Please refund it.")
@@ -132,6 +135,7 @@ async def test_a_call_is_taken_up_after_a_restart_and_decided_then(tmp_path: Pat
             await page.until("line", REFUNDED)
 
 
+@pytest.mark.trial
 async def test_the_newest_window_has_the_call(served: Office) -> None:
     async with served.page() as first:
         run = (await first.until("call"))["run"]
@@ -185,6 +189,7 @@ async def test_a_page_says_what_it_played_and_an_interruption_names_that(tmp_pat
         assert [(each["item_id"], each["audio_end_ms"]) for each in cuts] == [(voice["item"], 740)]
 
 
+@pytest.mark.trial
 async def test_a_window_that_takes_over_a_call_which_is_just_beginning_does_not_hang(served: Office) -> None:
     async with served.page() as first:
         run = (await first.until("call"))["run"]

@@ -63,6 +63,7 @@ def test_a_button_approves(page: httpx2.Client) -> None:
     assert "backup.sh" in answer_of_the_model()
 
 
+@pytest.mark.trial
 def test_a_button_rejects_with_words(page: httpx2.Client) -> None:
     said = {**form(page), "say": "reject", "message": "Not <that> one."}
     assert page.post("/decide", data=said).status_code == 303
@@ -83,6 +84,7 @@ def test_nobody_else_decides(page: httpx2.Client) -> None:
     assert page.post("/decide", data={**good, "say": "reject"}).status_code == 409, "the first word stands"
 
 
+@pytest.mark.trial
 def test_the_page_loads_and_frames_nothing(page: httpx2.Client) -> None:
     headers = shown(page).headers
     assert headers["content-security-policy"].startswith("default-src 'none'")

@@ -177,6 +177,7 @@ async def test_no_size_ends_it() -> None:
         await at.says("keyturn inbox")
 
 
+@pytest.mark.trial
 async def test_q_leaves() -> None:
     async with desk("notices") as at:
         await at.press("q")

@@ -97,6 +97,7 @@ async def test_a_database_that_is_too_busy_is_tried_again_and_not_for_ever(
     await journal.close()
 
 
+@pytest.mark.trial
 @pytest.mark.parametrize("level", ["repeatable read", "serializable"])
 async def test_whatever_isolation_a_server_has_as_its_default(database: str, level: str) -> None:
     with psycopg.connect(database, autocommit=True) as db:
@@ -163,6 +164,7 @@ async def test_what_is_asked_for_is_a_value_and_never_a_part_of_the_question(sto
         assert await store.requests(Query(**{field: getattr(row, field)})) == [row]
 
 
+@pytest.mark.trial
 @pytest.mark.parametrize("what", ["calls of one reply", "turns of one run"])
 def test_many_of_one_run_cost_what_many_cost(what: str) -> None:
     """Eight times as many take about eight times as many steps, and no square of it, which would be 64 times."""

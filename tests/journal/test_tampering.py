@@ -174,6 +174,7 @@ async def test_a_log_made_anew_by_somebody_without_the_key_is_found(kept: Kept) 
 # H4 -----------------------------------------------------------------------------------------------------------------
 
 
+@pytest.mark.trial
 async def test_sixty_four_writers_make_one_log(tmp_path: Path) -> None:
     doors, lines_each = [SQLiteJournal(tmp_path / "runs.db") for _ in range(4)], 3 if AT_LENGTH else 1
 

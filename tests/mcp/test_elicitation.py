@@ -372,6 +372,7 @@ async def test_a_connection_that_is_opened_as_its_server_is_closed_is_closed_too
     assert (closed, own.free()) == (["closed"], None)
 
 
+@pytest.mark.trial
 @pytest.mark.parametrize("transport", ["stdio", "streamable-http"])
 async def test_real_servers_of_the_older_protocol_ask_each_call_by_itself(
     transport: str, programs: Any, shop: Path

@@ -7,6 +7,8 @@ import subprocess
 import sys
 from pathlib import Path
 
+import pytest
+
 import keyturn
 from keyturn import mcp as room
 
@@ -65,10 +67,12 @@ def said_by(*parts: str) -> list[str]:
     return subprocess.run(command, capture_output=True, text=True, check=True, timeout=60).stdout.splitlines()
 
 
+@pytest.mark.trial
 def test_the_protocols_package_waits_until_a_server_is_connected() -> None:
     assert said_by(DECLARING, "print({'mcp', 'mcp_types', 'httpx2', 'anyio'} & set(sys.modules))") == ["set()"]
 
 
+@pytest.mark.trial
 def test_without_the_extra_everything_can_be_imported_and_connecting_says_what_to_install() -> None:
     everything = "from keyturn import MCPServerStdio, MCPServerSse, MCPServerStreamableHttp, MCPServerManager, MCPTool"
     *connecting, running = said_by("import sys", WITHOUT, everything, DECLARING, USING)

@@ -62,6 +62,7 @@ async def test_a_process_that_died_within_a_call_that_only_reads(trusted: bool, 
         assert log(shop) == ["xx" if trusted else "x"]
 
 
+@pytest.mark.trial
 async def test_a_process_killed_between_calls_is_started_again() -> None:
     async with liar("plain") as server:
         [first] = pipes._GROUPS

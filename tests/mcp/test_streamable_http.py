@@ -141,6 +141,7 @@ async def test_a_refusal_is_a_result() -> None:
         )
 
 
+@pytest.mark.trial
 async def test_approval_in_one_process_and_call_in_another(running: Program) -> None:
     async with server_at(running.url, require_approval="always") as server:
         agent = calling(server, calls=("pay", {"to": "ada", "amount": 9}))

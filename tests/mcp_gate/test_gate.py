@@ -187,6 +187,7 @@ async def test_a_policy_decides_by_server_tool_and_argument_and_without_a_server
         assert shop.bought == []
 
 
+@pytest.mark.trial
 async def test_a_server_over_streamable_http_is_gated_as_one_over_stdio(shop: Shop, tmp_path: Path) -> None:
     (tmp_path / "log").touch()
     with Program("streamable-http", tmp_path) as remote:
@@ -322,6 +323,7 @@ async def test_records_that_were_written_by_another_program_join_no_call_to_the_
         await holding.close()
 
 
+@pytest.mark.trial
 async def test_another_description_is_another_request(shop: Shop) -> None:
     async with AsyncClient(shop.port.url, shop.token) as keyturn:
         holding = Holding(keyturn.asks, 0.1)

@@ -208,6 +208,7 @@ print(*({"anthropic", "google.genai", "openai", "httpx2"} & {*sys.modules}))
 """
 
 
+@pytest.mark.trial
 def test_no_sdk_is_loaded_before_it_is_asked_with() -> None:
     done = subprocess.run([sys.executable, "-c", LAZY], capture_output=True, text=True, timeout=50, check=True)
     assert done.stdout.split() == []

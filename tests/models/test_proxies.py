@@ -80,6 +80,7 @@ def look(what: str) -> str:
     return f"{what} seen"
 
 
+@pytest.mark.trial
 @members
 async def test_a_key_that_expires_in_the_middle_of_a_run_stops_it_and_nothing_is_done_twice(
     member: Any, payer: Any, paid: list[Any], streamed: bool

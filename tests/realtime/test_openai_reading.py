@@ -322,6 +322,7 @@ def test_no_order_and_no_garbage_makes_two_calls_of_one_or_stops_the_reader(even
     assert honest <= {*found}, "a whole call was lost"
 
 
+@pytest.mark.trial
 @given(st.lists(st.sampled_from(HONEST) | GARBAGE, max_size=40))
 @settings(max_examples=some(100), deadline=None)
 def test_no_order_and_no_garbage_blocks_responses_for_ever(events: list[dict[str, Any]]) -> None:

@@ -66,6 +66,7 @@ async def test_events_of_any_kind_are_bounded_by_their_size(kind: str) -> None:
         assert len(distinct) * len(text) <= event_buffer.MOST_BYTES + 2 * len(text)
 
 
+@pytest.mark.trial
 async def test_what_a_long_history_costs_an_unread_session_is_bounded() -> None:
     model = OwnModel()
     session = await RealtimeRunner(support(), model=model).run()

@@ -59,6 +59,7 @@ print(json.dumps([result.final_output, result.new_items[1].output, len(current.t
 """
 
 
+@pytest.mark.trial
 def test_without_a_provider_opentelemetry_is_not_even_imported() -> None:
     assert process(UNTRACED) == ["done", "Untraced", 38, []]
 
@@ -74,6 +75,7 @@ print(json.dumps([result.final_output, [len(step.spans) for step in result.to_st
 """
 
 
+@pytest.mark.trial
 def test_opentelemetry_without_a_provider_traces_nothing() -> None:
     answer, places = process(IMPORTED)
     assert (answer, set(places)) == ("done", {0})

@@ -44,6 +44,7 @@ def test_what_is_altered_in_postgresql_is_refused_or_reported(
     assert set(rows) == {f"postgresql: {name}" for name in KINDS}
 
 
+@pytest.mark.trial
 def test_what_is_forged_without_the_key_lets_nothing_run(tmp_path: Path) -> None:
     rows = tried("trials.forge", tmp_path / "out.json", "--n", str(2 * len(FORGED | WORDS)))
     assert set(rows) == {f"store: {name}" for name in FORGED} | set(WORDS)

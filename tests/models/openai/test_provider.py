@@ -70,6 +70,7 @@ async def test_without_the_package_it_says_what_to_install(monkeypatch: pytest.M
             await ask(kind("m", api_key="k"))
 
 
+@pytest.mark.trial
 def test_the_package_is_loaded_when_a_model_is_asked_and_not_before() -> None:
     program = (
         "import sys, keyturn\n"

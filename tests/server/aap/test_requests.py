@@ -241,6 +241,7 @@ async def test_a_cancelled_request_is_cancelled_once_and_another_account_sees_no
         assert (await desk.create()).json()["status"] == "cancelled"
 
 
+@pytest.mark.trial
 async def test_a_second_process_and_a_restart_answer_as_the_first_one(tmp_path: Any) -> None:
     journal = f"sqlite:///{tmp_path}/approvals.db"
     async with bank(journal) as desk:

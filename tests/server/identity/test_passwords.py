@@ -100,6 +100,7 @@ async def test_attempts_at_the_same_time_are_counted_before_they_are_compared(do
     assert sum(answer.status_code == 403 for answer in answers) <= 6
 
 
+@pytest.mark.trial
 async def test_what_is_counted_takes_no_more_room_however_many_names_are_tried() -> None:
     limits = Limits()
     buckets = {limits._bucket(attempts.PERSON, (str(number),)) for number in range(70_000)}  # pyright: ignore[reportPrivateUsage]  # the bound itself
