@@ -14,6 +14,8 @@ from typing import Any
 
 import pytest
 
+from tests.ways import SUITES
+
 ROOT = Path(__file__).resolve().parents[1]
 #: How many tests of `make test` may use each; whoever needs another one leaves one to the trials.
 MOST = {"a browser": 14, "a screen": 60, "PostgreSQL": 240, "a program": 170}
@@ -41,6 +43,22 @@ def test_few_tests_start_what_is_dear(request: pytest.FixtureRequest) -> None:
     counted = Counter(name for item in kept for name in uses(item))
     over = {name: count for name, count in counted.items() if count > MOST[name]}
     assert not over, f"{over}: at most {MOST}"
+
+
+def test_each_promise_of_a_suite_is_tried_for_one_of_its_members(request: pytest.FixtureRequest) -> None:
+    """Members take turns (`tests/ways.py`); where only some tests are collected, none of them may have its turn."""
+    members: dict[type, set[type]] = defaultdict(set)
+    tried = set[tuple[type, str]]()
+    items = [item for item in request.session.items if item.get_closest_marker("trial") is None]
+    for item in items:
+        kind = getattr(item, "cls", None)
+        for suite in kind.__mro__ if kind is not None else ():
+            if suite.__module__.startswith(SUITES):
+                members[suite].add(kind)
+                tried.add((suite, getattr(item, "originalname", "")))
+    promised = {(suite, name) for suite, kinds in members.items() if len(kinds) > 2 for name in vars(suite)}
+    lost = sorted(f"{suite.__name__}.{name}" for suite, name in promised - tried if name.startswith("test_"))
+    assert len(items) < 5_000 or not lost, lost
 
 
 def written() -> list[tuple[str, str, bool]]:

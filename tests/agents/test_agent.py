@@ -92,6 +92,7 @@ def forgotten() -> str:
     return "not wrapped"
 
 
+@pytest.mark.each
 @pytest.mark.parametrize(
     ("wrong", "said"),
     [

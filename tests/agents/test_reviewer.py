@@ -54,6 +54,7 @@ def desk(**tool: Any) -> Desk:
     return Desk(**({"needs_approval": False} | tool))
 
 
+@pytest.mark.each
 @pytest.mark.parametrize(
     ("verdict", "may", "asks", "paid"),
     [
@@ -73,6 +74,7 @@ async def test_what_it_says_counts_as_far_as_it_may(
     assert bool(result.interruptions) == (not paid and verdict != "deny")
 
 
+@pytest.mark.each
 @pytest.mark.parametrize("said", NOT_ANSWERS)
 async def test_nonsense_and_failures_ask(said: Any, streamed: bool) -> None:
     made = desk()
@@ -143,6 +145,7 @@ async def test_it_sees_the_call_and_neither_secrets_nor_what_the_other_model_wro
     assert asked.tools == []
 
 
+@pytest.mark.each
 @pytest.mark.parametrize(
     "wrong",
     [{"may": "deny"}, {"review": 2}, {"review": True}, {"timeout": 0}, {"rules": "ask"}, {"instructions": " "}],

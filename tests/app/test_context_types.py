@@ -159,6 +159,7 @@ async def test_without_a_type_it_is_refused_with_both_remedies() -> None:
         assert await app.runs() == []
 
 
+@pytest.mark.each
 @pytest.mark.parametrize(
     ("kind", "context", "says"),
     [

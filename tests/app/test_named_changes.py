@@ -58,6 +58,7 @@ async def test_a_run_is_forked_once_under_a_name() -> None:
     assert (await check(journal)).ok
 
 
+@pytest.mark.each
 @pytest.mark.parametrize("session", [None, "s1"])
 async def test_processes_that_start_a_run_of_one_name_at_the_same_time_start_one(session: str | None) -> None:
     journal, kept = MemoryJournal(), MemorySession("s1")

@@ -21,6 +21,7 @@ from keyturn.testing import ScriptedModel, function_call
 WORK = "what Ada wrote meanwhile\n"
 
 
+@pytest.mark.each
 @pytest.mark.parametrize("kind", ["write_file", "apply_patch", "bound"])
 def test_another_file_that_changes_in_a_hook_is_left_alone(kind, tmp_path):
     (tmp_path / "a.txt").write_text("a\n")

@@ -40,6 +40,7 @@ CALL = {"type": "function_call", "call_id": "c1", "name": "plain", "arguments": 
 SHELL = {"type": "shell_call", "call_id": "c1", "action": {"commands": ["ls"]}}
 
 
+@pytest.mark.each
 @pytest.mark.parametrize(
     ("item", "journal"),
     [

@@ -28,6 +28,7 @@ def test_a_state_is_saved_and_not_copied(copied: Callable[[Any], Any]) -> None:
         copied(state)
 
 
+@pytest.mark.each
 @pytest.mark.parametrize("given", [("r1", JOURNAL, AGENT), (AGENT, JOURNAL, "r1"), (JOURNAL, AGENT, "r1")])
 async def test_arguments_of_a_load_in_each_others_place_are_named(given: Any) -> None:
     with pytest.raises(UserError, match=r"is a .*, not .*: load\(journal, run_id, agent\)"):

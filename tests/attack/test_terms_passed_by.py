@@ -55,6 +55,7 @@ async def test_what_was_approved_as_shown_goes_on_without_more() -> None:
     assert paid == [7]
 
 
+@pytest.mark.each
 @pytest.mark.parametrize(
     ("seed", "knobs"),
     [

@@ -128,6 +128,7 @@ def with_screen(how: str) -> tuple[Any, Any]:
     return desk, DeferredAgent(model, name="a", toolsets=[FunctionToolset([tool]).approval_required(asks)])
 
 
+@pytest.mark.each
 @pytest.mark.parametrize("how", ["toolset", "toolset with a function", "interrupt_on", "policy"])
 async def test_acknowledged_safety_checks_approve_no_call_about_which_another_asks(how: str) -> None:
     desk, agent = with_screen(how)

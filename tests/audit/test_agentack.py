@@ -271,6 +271,7 @@ async def test_arguments_of_any_shape_make_a_trace_that_can_be_read() -> None:
         assert len(json.dumps(made)) < 300_000
 
 
+@pytest.mark.each
 @pytest.mark.parametrize("wrong", [{"format": "xml"}, {"format": "agentack", "tool": "pay"}, {"run": "x"}])
 async def test_what_an_export_cannot_do_is_refused(wrong: dict[str, Any], tmp_path: Path) -> None:
     from keyturn import UserError

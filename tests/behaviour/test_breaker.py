@@ -240,6 +240,7 @@ def test_a_file_has_it_too() -> None:
         Policy.from_toml('[[rules]]\naction = "deny"\nover = { breaker = 3 }')
 
 
+@pytest.mark.each
 @pytest.mark.parametrize(
     "wrong",
     [{"most": 0}, {"most": True}, {"per": None}, {"per": "soon"}, {"after": "failed"}, {"after": ["lost"]},

@@ -22,6 +22,7 @@ def shop() -> Shop:
     return Shop()
 
 
+@pytest.mark.each
 @pytest.mark.parametrize("before", [[], ["m0"]], ids=["an empty session", "a conversation"])
 async def test_a_run_that_failed_before_it_wrote_is_superseded_by_the_next_one(
     shop: Shop, store: Any, before: list[str]

@@ -310,6 +310,7 @@ CRASHED: dict[str, tuple[dict[str, Any], Any, int]] = {
 }
 
 
+@pytest.mark.each
 @pytest.mark.parametrize(("options", "output", "times"), CRASHED.values(), ids=CRASHED.keys())
 async def test_a_process_that_died_inside_a_tool_leaves_the_call_in_doubt(
     run: Run, effects: Effects, another_process: Callable[[], None], options: Any, output: Any, times: int

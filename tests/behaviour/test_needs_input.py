@@ -386,6 +386,7 @@ async def test_a_question_that_no_log_holds_is_a_failed_result(run: Run, wrong: 
     assert result.to_state().to_string()
 
 
+@pytest.mark.each
 @pytest.mark.parametrize(
     "wrong", ["look", Preview((Text("\ud800"),)), Preview((Text("x"),), basis={"\udc00": ""})], ids=str
 )

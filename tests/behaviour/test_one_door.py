@@ -123,6 +123,7 @@ async def test_secrets_stay_hidden_in_rows_where_the_tool_cannot_be_had() -> Non
     assert "hunter2" not in repr(row) + repr(await Inbox(journal).get(row.id))
 
 
+@pytest.mark.each
 @pytest.mark.parametrize("outcome", ["ask_again", "escalate"])
 async def test_what_is_said_of_expiry_happens(outcome: str) -> None:
     """Redesign e: both were accepted, and acted as "reject"."""

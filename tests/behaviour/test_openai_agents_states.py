@@ -81,6 +81,7 @@ def calls_of(state: RunState[Any]) -> list[tuple[str, str]]:
     return [(item.tool_name, item.kind) for item in state.get_interruptions()]
 
 
+@pytest.mark.each
 @pytest.mark.parametrize("name", [name for name in NAMES if name not in REFUSED])
 async def test_each_state_goes_on_to_its_end(name: str, run: Run, carry: Carry) -> None:
     """What waits is decided and the run ends; nothing that ran there runs here again."""
@@ -277,6 +278,7 @@ async def test_contexts(run: Run) -> None:
     assert (await QuotaUse("context_omitted").over(context_override=mine)).context.context is mine
 
 
+@pytest.mark.each
 @pytest.mark.parametrize("name", REFUSED)
 async def test_what_cannot_be_carried_is_refused_by_its_name(name: str) -> None:
     with pytest.raises(StateRejected, match=REFUSED[name]):

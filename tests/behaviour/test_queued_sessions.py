@@ -210,6 +210,7 @@ async def test_who_takes_up_a_run_that_failed_under_a_lease_that_ran_out_comes_l
     assert await store.ahead(second.id) == []
 
 
+@pytest.mark.each
 @pytest.mark.parametrize("fails", [False, True], ids=["as it ends", "as it fails"])
 async def test_a_write_to_the_session_that_was_cut_off_is_waited_for_until_the_lease_is_over(
     shop: Shop, fails: bool

@@ -202,6 +202,7 @@ async def played(run: Run, way: Way, saved: bool) -> Any:
             way.decide(given, item)
 
 
+@pytest.mark.each
 @pytest.mark.parametrize("behaviour", BEHAVIOURS)
 @each("way", [(way,) for way in WAYS], ids=[way.__name__ for way in WAYS])
 async def test_a_result_is_judged_however_it_came(run: Run, saved: bool, behaviour: str, way: tuple[Any]) -> None:

@@ -178,6 +178,7 @@ async def refused(agent: Agent[Any], run: Run, state: Any) -> None:
         await run(agent, await RunState.from_string(agent, state) if isinstance(state, str) else state)
 
 
+@pytest.mark.each
 @pytest.mark.parametrize("when", ["before the load", "after the load", "in hand"])
 @pytest.mark.parametrize("how", ["gone", "a function"])
 async def test_an_agent_tool_that_is_gone_is_refused_whenever_that_was(

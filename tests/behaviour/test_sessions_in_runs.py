@@ -159,6 +159,7 @@ async def test_a_failed_append_never_repeats_the_tool(world: World, run: Run, sa
     assert await held(session) == ["user", "call c1", "output c1", "assistant"]
 
 
+@pytest.mark.each
 @pytest.mark.parametrize("how", ["before", "after"])
 async def test_a_failed_append_at_the_pause_is_made_good(world: World, run: Run, saved: bool, how: str) -> None:
     session = Own()
@@ -246,6 +247,7 @@ async def test_a_withheld_tool_result_leaves_its_call_answered(world: World, run
     assert sorted(world.done) == ["ask(0)", "free(0)"]
 
 
+@pytest.mark.each
 @pytest.mark.parametrize("words", ["text", "callable", "none", "empty", "raises"])
 async def test_what_stands_in_place_of_a_withheld_result(world: World, run: Run, words: str) -> None:
     """A text, or what a callable makes of who withheld it; where that fails, it is withheld all the same."""
@@ -284,6 +286,7 @@ async def test_words_may_not_be_waited_for() -> None:
         RunConfig(output_guardrail_blocked_message=later)  # type: ignore[arg-type]  # it is wrong on purpose
 
 
+@pytest.mark.each
 async def test_a_stopped_input_is_stored_without_what_the_model_made_of_it(
     world: World, run: Run, session: Any
 ) -> None:

@@ -147,6 +147,7 @@ async def test_the_runs_own_limit_goes_before_the_sessions(run: Run) -> None:
         assert len(asked(agent)[0].input) == seen
 
 
+@pytest.mark.each
 @pytest.mark.parametrize("limit", [-1, "5", True])
 async def test_a_limit_that_means_nothing_is_refused(run: Run, limit: Any) -> None:
     with pytest.raises(UserError, match="items"):

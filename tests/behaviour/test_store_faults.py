@@ -191,6 +191,7 @@ async def test_an_approval_that_goes_stale_just_before_its_start_asks_again(stre
     assert "has expired" in result.interruptions[0].reason
 
 
+@pytest.mark.each
 @pytest.mark.parametrize("fault", ["the store", "the policy"])
 async def test_what_cannot_be_moved_is_not_taken_up_again_at_once(fault: str) -> None:
     """A request ran out, and nothing can be written of it: its run is left for a minute and not asked for ever."""

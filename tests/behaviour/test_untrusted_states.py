@@ -282,6 +282,7 @@ async def test_a_state_of_another_key_is_refused_and_works_again_under_its_own(
     assert len(effects) == 1
 
 
+@pytest.mark.each
 @pytest.mark.parametrize("secret", ["", "short", "x" * 15])
 async def test_a_secret_that_is_none_is_refused(effects: Effects, monkeypatch: pytest.MonkeyPatch, secret: str) -> None:
     _, state = await paused(effects)

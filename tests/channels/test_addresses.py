@@ -161,6 +161,7 @@ ANSWERS: list[tuple[HttpReply, type[Exception]]] = [
 ]
 
 
+@pytest.mark.each
 @pytest.mark.parametrize(("reply", "expected"), ANSWERS, ids=lambda each: str(getattr(each, "status", "")))
 async def test_each_answer_means_something(reply: HttpReply, expected: type[Exception]) -> None:
     async with ReceiverServer({"takes": reply}) as server:

@@ -213,7 +213,6 @@ async def test_a_key_from_before_a_call_was_drawn_is_no_answer_to_it(root: Path)
         assert len(screen.talk.waiting) == 1
 
 
-@pytest.mark.trial
 async def test_two_letters_at_once_open_one_dialog(root: Path) -> None:
     """The second one comes before the dialog of the first is there: what is typed then goes to one alone."""
     async with chat(root, [writes("/a")], "Done.") as screen:

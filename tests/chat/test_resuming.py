@@ -255,7 +255,6 @@ async def test_what_is_said_before_a_run_has_begun_goes_to_that_run(root: Path) 
     assert [run.status for run in talk.runs] == ["finished"]
 
 
-@pytest.mark.trial
 async def test_a_run_that_another_window_went_on_without_says_so(root: Path) -> None:
     async with chat(root, "Hello.", [writes("/a")]) as screen:
         await screen.say("Hi.")

@@ -215,7 +215,6 @@ async def test_a_call_of_a_tool_that_is_not_there_is_told_to_the_model(root: Pat
         assert "stopped" not in screen.text()
 
 
-@pytest.mark.trial
 async def test_of_a_long_call_only_the_rows_on_the_screen_are_drawn(
     root: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

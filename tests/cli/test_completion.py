@@ -52,6 +52,7 @@ def test_what_is_typed_is_never_run(script: Path, tmp_path: Path) -> None:
     assert not mark.exists()
 
 
+@pytest.mark.each
 @pytest.mark.parametrize("shell", ["zsh", "fish"])
 def test_other_shells_read_theirs(shell: str, capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["completion", shell]) == 0

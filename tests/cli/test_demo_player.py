@@ -94,6 +94,7 @@ def failed(status: int | None, text: str = "sk-secret is wrong") -> Exception:
     return error
 
 
+@pytest.mark.each
 @pytest.mark.parametrize(
     ("error", "said"),
     [

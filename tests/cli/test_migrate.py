@@ -81,6 +81,7 @@ def test_the_encoding_stays(codec: str) -> None:
     assert rewrite(source.encode(codec)).text == source.replace("agents", "keyturn").encode(codec)
 
 
+@pytest.mark.each
 @pytest.mark.parametrize("source", [b"from agents import A\nprint 'x'\n", b"agents\0", b"from agents import \xff\n"])
 def test_what_is_no_python_is_refused(source: bytes) -> None:
     with pytest.raises(Unreadable):

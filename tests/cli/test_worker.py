@@ -121,6 +121,7 @@ def test_told_twice_it_ends_at_once_and_leaves_a_doubt(here: Path) -> None:
     assert not (here / "acted").exists()
 
 
+@pytest.mark.each
 @pytest.mark.parametrize(
     ("where", "why"),
     [("nothing:app", "there is no app"), ("program:other", "there is no app"), ("program:here", "name a keyturn.App")],

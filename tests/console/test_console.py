@@ -344,6 +344,7 @@ async def in_doubt() -> tuple[Agent[Any], RunState[Any]]:
     return agent, stream.to_state()
 
 
+@pytest.mark.each
 @pytest.mark.parametrize(
     ("lines", "runs", "told"),
     [
@@ -444,6 +445,7 @@ def test_an_answer_that_is_not_taken_is_asked_for_again() -> None:
     assert "the answer must be one of the choices" in keyboard.text
 
 
+@pytest.mark.each
 @pytest.mark.parametrize(
     ("typed", "heard"), [('{"a": 1}', {"a": 1}), ("[1, 2]", [1, 2]), ("[sic] yes", "[sic] yes"), ("3", "3")]
 )
@@ -477,6 +479,7 @@ def test_a_question_cannot_be_approved(typed: str) -> None:
     assert not raised.value.state.undelivered.decisions
 
 
+@pytest.mark.each
 @pytest.mark.parametrize("left", [EOFError(), KeyboardInterrupt(), ""])
 def test_to_leave_while_answering_answers_nothing(left: Any) -> None:
     agent = asking(choices=["Blue"])

@@ -179,6 +179,7 @@ def test_colour_marks_where_to_decide_and_nothing_is_lost_without_it() -> None:
 # ------------------------------------------------------------------------------------------------ several at once
 
 
+@pytest.mark.each
 @pytest.mark.parametrize("streamed", [False, True])
 @pytest.mark.parametrize(("word", "runs"), [("a", 3), ("r", 0)])
 async def test_one_word_for_this_call_and_the_others(streamed: bool, word: str, runs: int) -> None:
@@ -275,6 +276,7 @@ def test_a_grant_of_an_edited_call_is_made_of_what_it_became() -> None:
     assert terms.where == {"to": {"eq": "eve"}}
 
 
+@pytest.mark.each
 @pytest.mark.parametrize(
     ("params", "words"),
     [
@@ -339,6 +341,7 @@ def test_a_name_alone_asks_for_its_new_value() -> None:
     assert "Nothing was changed." in keyboard.text
 
 
+@pytest.mark.each
 @pytest.mark.parametrize(("name", "value"), [("amount", "many"), ("amount", "{"), ("to", "x")])
 def test_a_value_that_does_not_fit_is_refused_in_words(name: str, value: str) -> None:
     _, keyboard = typed(desk(PAYS[0]), "e", name, value, *([""] if name == "amount" else []), "r", "")

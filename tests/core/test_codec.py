@@ -384,6 +384,7 @@ def test_a_copy_goes_its_own_way() -> None:
     assert len(pen.log) + 1 == len(copied) == len(copied.lines())
 
 
+@pytest.mark.each
 @pytest.mark.parametrize("line", [b"{", encode(ev.Step(1, [ev.CallStarted("r/9.9")]))])
 def test_a_log_that_others_spoilt_is_refused_and_left_as_it_was(line: bytes) -> None:
     pen = asked()

@@ -138,6 +138,7 @@ def test_other_keys_have_no_text(key: Any) -> None:
             canonical(value)
 
 
+@pytest.mark.each
 @pytest.mark.parametrize(
     "value", ["\ud800", {"\udc00": 1}, {"a": ["\ud83d\ude00"]}, {"\ud800": 1e99}, [1e99, "\ud800"]]
 )

@@ -194,6 +194,7 @@ def test_it_ends_with_the_request_that_was_shown_where_its_terms_run_out_as_well
     assert (event.decision.verdict, event.decision.digest) == ("expire", shown)
 
 
+@pytest.mark.each
 @pytest.mark.parametrize("what", ["reject", "ask_again", "escalate"])
 def test_the_terms_run_out_as_for_any_other(what: Any) -> None:
     more: dict[str, Any] = {"escalate_to": ["cyd"]} if what == "escalate" else {}

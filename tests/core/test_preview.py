@@ -79,6 +79,7 @@ KEYS = [{"user": "ann", "key": "s1"}, {"user": "bob", "key": "s2"}, {"user": "bo
 _ANN, _BOB, _CARL = ({"user": name, "key": REDACTED} for name in ("ann", "bob", "carl"))
 
 
+@pytest.mark.each
 @pytest.mark.parametrize(
     ("wanted", "becomes"),
     [

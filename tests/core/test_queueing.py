@@ -40,6 +40,7 @@ def test_it_begins_once_with_what_it_reads_then() -> None:
             step(run, again, 10)
 
 
+@pytest.mark.each
 @pytest.mark.parametrize(
     ("command", "status"),
     [(cm.Cancel(), "cancelled"), (cm.Fail("gone"), "failed"), (cm.RecordRestore("put back", "n1"), "failed")],

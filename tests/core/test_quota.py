@@ -83,6 +83,7 @@ def test_it_is_given_back_once_and_only_where_it_was_taken() -> None:
     assert pen.run.spent == 0
 
 
+@pytest.mark.each
 @pytest.mark.parametrize("bad", [{"amount": "-1"}, {"beside": "-1"}, {"run": "home"}])
 def test_nobody_makes_room_by_taking(bad: dict[str, str]) -> None:
     counting().refuses(UserError, replace(TAKE, **bad))

@@ -173,6 +173,7 @@ def test_two_made_of_the_same_places_do_not_wait_for_each_other(tmp_path: Path) 
     assert [len(list((tmp_path / name).iterdir())) for name in ("one", "two")] == [50, 50]
 
 
+@pytest.mark.each
 @pytest.mark.parametrize(
     ("glob", "found"),
     [

@@ -93,6 +93,7 @@ async def test_the_messages_of_a_compacted_run_are_believed_again() -> None:
     assert (await answered(listening, agent, waits)).output == "Done."
 
 
+@pytest.mark.each
 @pytest.mark.parametrize(
     "wrong", [{"max_tokens": 0}, {"max_tokens": True}, {"keep_tokens": 0}, {"keep_tokens": 200_000},
      {"seconds": 0}, {"seconds": float("nan")}, {"seconds": True}, {"model": 3}],

@@ -51,6 +51,7 @@ async def test_an_override_that_no_call_could_have_runs_nothing(override: Any) -
     assert (await answered(plainly, agent, waits, deps)).output == "Done."
 
 
+@pytest.mark.each
 @pytest.mark.parametrize("where", ["in memory", "in a folder", "routed"])
 async def test_an_override_below_a_file_is_refused_while_its_approver_is_there(
     play: Play, where: str, tmp_path: Any

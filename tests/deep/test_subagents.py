@@ -84,6 +84,7 @@ async def test_an_answer_has_its_type(play: Play) -> None:
     assert (await play(agent)).output == 7
 
 
+@pytest.mark.each
 @pytest.mark.parametrize(
     ("wrong", "why"),
     [

@@ -114,6 +114,7 @@ async def test_a_command_that_takes_too_long_is_stopped(play: Play, tmp_path: Pa
     assert "(no exit code: the time was up)" in told(scripted)[0]
 
 
+@pytest.mark.each
 @pytest.mark.parametrize(
     "wrong", [{"command": "  "}, {"command": "a\0b"}, {"command": "ls", "timeout": 0}, {"cmd": "ls"}]
 )
@@ -164,6 +165,7 @@ async def test_a_path_out_of_the_backend_asks_nobody_and_reads_nothing(play: Pla
     assert deps.files == {}
 
 
+@pytest.mark.each
 @pytest.mark.parametrize("include", [None, True, False])
 async def test_a_backend_of_the_deps_that_runs_commands_brings_execute_which_asks(
     play: Play, tmp_path: Path, include: bool | None

@@ -165,6 +165,7 @@ async def test_approval_asked_for_inside_a_tool_with_other_arguments(run: Any, c
     assert log[1:] == [(200, True, None)]
 
 
+@pytest.mark.each
 @pytest.mark.parametrize(
     ("given", "read"),
     [
@@ -215,6 +216,7 @@ WRONG: list[tuple[str, Any, str]] = [
 ]
 
 
+@pytest.mark.each
 @pytest.mark.parametrize(("given", "words"), [row[1:] for row in WRONG], ids=[row[0] for row in WRONG])
 async def test_results_that_do_not_answer_what_waits_are_refused(run: Any, given: Any, words: str) -> None:
     agent, log = errand([call("pay", "c1", amount=300), call("ship", "c2", to="ada")], "Done.")

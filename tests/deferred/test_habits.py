@@ -164,6 +164,7 @@ async def test_a_source_of_tools_that_asks(run: Any) -> None:
     assert (await run(agent, "Go.")).output.approvals[0].tool_name == "delete"
 
 
+@pytest.mark.each
 @pytest.mark.parametrize(
     ("make", "words"),
     [
@@ -221,6 +222,7 @@ class City(pydantic.BaseModel):
     name: str
 
 
+@pytest.mark.each
 @pytest.mark.parametrize(
     ("output_type", "text", "output"),
     [

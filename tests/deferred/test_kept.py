@@ -175,6 +175,7 @@ async def test_terms_that_let_a_call_run_hold_for_what_it_asks_from_inside(store
             await app.inbox.approve(row, by="ann", note="it is due")
 
 
+@pytest.mark.each
 @pytest.mark.parametrize(
     ("wrong", "words"), [({"wants": "money"}, "wants of NeedsInput"), ({"wants": "approval", "state": 1}, "state of")]
 )

@@ -173,6 +173,7 @@ HOSTILE: dict[str, list[Any]] = {
 }
 
 
+@pytest.mark.each
 @pytest.mark.parametrize("history", HOSTILE.values(), ids=HOSTILE)
 async def test_a_history_that_fits_nothing_is_refused(run: Any, history: list[Any]) -> None:
     bank = Bank()
@@ -181,6 +182,7 @@ async def test_a_history_that_fits_nothing_is_refused(run: Any, history: list[An
     assert (bank.ran, bank.model.calls) == ([], [])
 
 
+@pytest.mark.each
 @pytest.mark.parametrize(
     "text", ["", "{}", "[5]", '[{"kind":"x"}]', "[" * 5000, '[{"kind":"request","kind":"response"}]']
 )

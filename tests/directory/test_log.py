@@ -50,6 +50,7 @@ async def test_a_directory_that_was_cut_back_is_seen_where_it_was_known(journal:
         await people.list()
 
 
+@pytest.mark.each
 @pytest.mark.parametrize(
     ("by", "events"),
     [

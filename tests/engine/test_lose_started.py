@@ -30,6 +30,7 @@ class Driven:
         self.lost += [command.call for command in commands]
 
 
+@pytest.mark.each
 @pytest.mark.parametrize("ends", [[], ["r/1.0"], ["r/1.0", "r/2.0"]])
 async def test_a_call_that_ended_meanwhile_is_not_lost_and_the_others_are(ends: list[str]) -> None:
     drive: Any = Driven(ends)

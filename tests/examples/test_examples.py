@@ -59,6 +59,7 @@ def own_key(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
     root.handlers[:] = handlers
 
 
+@pytest.mark.each
 @pytest.mark.usefixtures("forked_children")
 @pytest.mark.parametrize("name", sorted({*NAMES} - ELSEWHERE.keys()))
 def test_an_example_prints_what_it_says(name: str, capsys: pytest.CaptureFixture[str]) -> None:

@@ -29,7 +29,6 @@ for (const tool of ["bash", "read"]) {
 """
 
 
-@pytest.mark.trial
 @pytest.mark.skipif(shutil.which("node") is None, reason="needs node")
 def test_the_plugin_of_opencode_runs_what_its_hook_allows_and_nothing_else(tmp_path: Path) -> None:
     host = host_named("opencode")

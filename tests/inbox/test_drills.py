@@ -188,6 +188,7 @@ async def idle(app: App, store: Any) -> bool:
     return not app.busy and not await store.due()
 
 
+@pytest.mark.each
 @pytest.mark.parametrize("how", ["approve", "grant", "edit", "always", "fork", "fork at 1", "resume", "send", "cancel"])
 async def test_nothing_of_it_ever_runs(how: str) -> None:
     store = MemoryJournal()
@@ -324,6 +325,7 @@ def test_the_times_and_names_are_nobodys_to_foresee() -> None:
     assert service._name(drills, 7, "run") == service._name(drills, 7, "run") != service._name(other, 7, "run")
 
 
+@pytest.mark.each
 @pytest.mark.parametrize(
     ("wrong", "said"),
     [

@@ -207,6 +207,7 @@ async def test_a_copy_beside_a_store_that_lives_is_no_second_one(tmp_path: Path)
     await journal.close()
 
 
+@pytest.mark.each
 async def test_copies_of_an_empty_store_are_stores_of_their_own(place: Place) -> None:
     """A template: nothing in it could run twice. A copy of one that is in use by then is a copy, as of any other."""
     await place.opened().close()

@@ -24,6 +24,7 @@ from .restoring import Payer, Place, go_on, waits
 ONE, OTHER = "the-secret-of-the-service", "what-root-has-in-its-shell"
 
 
+@pytest.mark.each
 async def test_a_claim_of_before_a_restore_lets_nothing_be_written(place: Place) -> None:
     """What its holder is about to start, another process may have run in what was lost."""
     journal = place.opened()

@@ -67,6 +67,7 @@ async def test_the_runs_of_a_process_that_died_are_due_before_its_lease_is_over(
         await journal.close()
 
 
+@pytest.mark.each
 async def test_a_worker_that_leaves_shows_itself_no_more(place: Place, tmp_path: Path) -> None:
     journal: Any = open_journal(place.url)
     other: Any = open_journal(place.url)

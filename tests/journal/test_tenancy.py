@@ -91,6 +91,7 @@ def _noting(method: Callable[..., Any], said: set[str]) -> Callable[..., Any]:
     return noting
 
 
+@pytest.mark.each
 @pytest.mark.parametrize("kind", ["memory", "sqlite", "postgresql"])
 async def test_the_tenants_are_listed_of_which_runs_are_due_or_will_be(
     kind: str, tmp_path: Path, request: pytest.FixtureRequest

@@ -148,6 +148,7 @@ async def test_an_answer_is_the_content_or_says_what_it_is(streamed: bool, answe
         assert (await play(agent, state, streamed=streamed)).final_output == read
 
 
+@pytest.mark.each
 @pytest.mark.parametrize("how", ["reject", "decline", "cancel"])
 async def test_nobody_has_to_answer(streamed: bool, how: str) -> None:
     async with Inside(shop) as server:
@@ -208,6 +209,7 @@ async def test_an_open_call_is_parked_and_goes_on(streamed: bool) -> None:
         assert ran == ["asks 5 accept"], "the very call went on; it was not made again"
 
 
+@pytest.mark.each
 @pytest.mark.parametrize("how", ["the server object is another", "the connection is another", "too many wait"])
 async def test_an_open_call_that_is_gone_is_in_doubt(streamed: bool, how: str, monkeypatch: Any) -> None:
     monkeypatch.setattr(lines_module, "OPEN_LINES", 1)

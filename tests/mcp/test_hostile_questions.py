@@ -70,6 +70,7 @@ async def test_a_question_that_nobody_could_answer_is_refused(problem: str) -> N
         assert result.final_output.startswith(f"The tool returned no result. MCP server 'shop': {problem}")
 
 
+@pytest.mark.each
 @pytest.mark.parametrize("problem", LIES)
 async def test_a_server_that_had_an_answer_and_asks_what_nobody_could_answer_is_in_doubt(
     problem: str, streamed: bool

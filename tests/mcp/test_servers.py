@@ -41,6 +41,7 @@ class Fake(MCPServer):
         return []
 
 
+@pytest.mark.each
 @pytest.mark.parametrize("parallel", [False, True])
 async def test_servers_that_fail_are_left_out_and_may_be_tried_again(parallel: bool) -> None:
     good, bad = Fake("good"), Fake("bad", fails=1)
@@ -53,6 +54,7 @@ async def test_servers_that_fail_are_left_out_and_may_be_tried_again(parallel: b
     assert bad.said == ["connect", "cleanup", "connect", "cleanup"]
 
 
+@pytest.mark.each
 @pytest.mark.parametrize("parallel", [False, True])
 async def test_a_strict_one_raises_and_leaves_nothing_open(parallel: bool) -> None:
     good, bad = Fake("good"), Fake("bad", fails=9)

@@ -73,6 +73,7 @@ async def test_what_it_refuses_costs_no_step() -> None:
         assert (await post(server)).json() == ["one"]
 
 
+@pytest.mark.each
 @pytest.mark.parametrize(
     ("script", "complaint"),
     [

@@ -182,6 +182,7 @@ def test_a_rule_that_could_not_be_kept_is_refused(rule: dict[str, Any], says: st
         Rule(**{"action": "allow", **rule})
 
 
+@pytest.mark.each
 @pytest.mark.parametrize("made", [lambda: Policy([allow()]), lambda: Policy("allow"), lambda: Policy(default="Allow"),
                                   lambda: Policy(default=5), lambda: Policy(shadow="yes")])  # fmt: skip
 def test_a_policy_that_could_not_be_kept_is_refused(made: Any) -> None:

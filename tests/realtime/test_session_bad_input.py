@@ -183,6 +183,7 @@ async def test_two_that_decide_at_once_decide_once() -> None:
     assert (await check(journal)).ok
 
 
+@pytest.mark.each
 @pytest.mark.parametrize("message", ["", None, 7, [], {}, {"content": []}, {"content": 5}, {"content": [7]}, b"hi"])
 async def test_messages_that_are_none_are_refused_at_the_call(message: Any) -> None:
     async with talking_to(OwnModel(), support()) as (session, told):
@@ -517,6 +518,7 @@ async def test_tools_that_cannot_be_reached_for_a_moment_end_no_session() -> Non
         assert [type(error) for error in told.errors()] == [ToolSourceDown]
 
 
+@pytest.mark.each
 @pytest.mark.parametrize(
     "config",
     [

@@ -49,6 +49,7 @@ class Failing(MemoryJournal):
 # Cancelled and closed ---------------------------------------------------------------------------------------------
 
 
+@pytest.mark.each
 @pytest.mark.parametrize("turns", [*range(0, 30, 3), 40, 60, 100])
 async def test_entering_that_is_cancelled_anywhere_holds_no_run(turns: int) -> None:
     before = asyncio.all_tasks()

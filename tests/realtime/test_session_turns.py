@@ -217,6 +217,7 @@ async def test_an_approval_after_a_handoff_reaches_the_server_that_was_shown_or_
     assert ("which does not have that server" in str(model.sent)) is not shared
 
 
+@pytest.mark.each
 @pytest.mark.parametrize("reconnects", [False, True])
 async def test_a_call_that_is_read_while_another_agent_takes_over_is_not_taken(reconnects: bool) -> None:
     """The next agent's tool of that name does not run, and a later connection has no result of a call it never made."""
@@ -267,6 +268,7 @@ async def test_a_call_of_an_agent_that_has_handed_over_is_not_taken_though_the_n
         await until(lambda: ("c2", "sunny") in model.outputs())
 
 
+@pytest.mark.each
 @pytest.mark.parametrize("between", [started("r1"), ended("r0")], ids=["it is told twice", "another one ends"])
 async def test_a_turn_stays_its_agents_until_it_ends(between: Any) -> None:
     model = OwnModel()

@@ -207,6 +207,7 @@ def test_letters_from_right_to_left_are_noted() -> None:
     assert note not in render(Preview((Text("привет"),)))
 
 
+@pytest.mark.each
 @pytest.mark.parametrize("value", [(1,), {1: 2}, [float("nan")], object(), {"a": b"x"}])
 def test_what_is_not_json_is_not_shown_as_json(value: object) -> None:
     with pytest.raises(BadJson):

@@ -216,6 +216,7 @@ async def test_a_refusal_is_an_answer_and_its_calls_are_void(streamed: bool) -> 
     assert reply.output[0]["content"] == [{"type": "refusal", "refusal": "I will not."}]
 
 
+@pytest.mark.each
 @pytest.mark.parametrize("last", [assistant_message("Half a sen"), function_call("f", {"path": "/tm"}, call_id="c")])
 async def test_a_reply_that_was_cut_is_not_used(last: Any, streamed: bool) -> None:
     """Least of all a call whose arguments may be half of what was meant."""

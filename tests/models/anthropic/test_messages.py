@@ -120,6 +120,7 @@ def test_parts_of_the_user_and_of_results(part: Any, block: Any) -> None:
     assert result["content"] == [block]
 
 
+@pytest.mark.each
 @pytest.mark.parametrize(
     ("part", "why"),
     [

@@ -82,6 +82,7 @@ def test_a_refusal_is_told_as_text() -> None:
 IMAGE = {"type": "input_image", "image_url": "data:image/png;base64,aGk="}
 
 
+@pytest.mark.each
 @pytest.mark.parametrize(
     ("part", "sent"),
     [
@@ -112,6 +113,7 @@ def test_media_of_a_result() -> None:
     ]
 
 
+@pytest.mark.each
 @pytest.mark.parametrize("part", [{"type": "input_video"}, {"type": "input_image"}, {"type": "input_file"}])
 def test_what_cannot_be_said_is_refused(part: Any) -> None:
     with pytest.raises(UserError, match="input_"):

@@ -188,6 +188,7 @@ async def test_a_reply_that_was_withheld_is_a_refusal_and_its_calls_are_void(str
     assert reply.output[1]["content"] == [{"type": "refusal", "refusal": "Gemini withheld the reply: SAFETY."}]
 
 
+@pytest.mark.each
 @pytest.mark.parametrize("reason", ["MALFORMED_FUNCTION_CALL", "OTHER", "SOMETHING_NEW"])
 async def test_an_end_that_is_none_is_an_error_that_says_which(reason: str, streamed: bool) -> None:
     whole = {"candidates": [{"content": {"parts": [{"text": "x"}]}, "finishReason": reason}]}

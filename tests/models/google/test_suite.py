@@ -98,6 +98,7 @@ CONFIGS: list[tuple[dict[str, Any], str]] = [
 ]
 
 
+@pytest.mark.each
 @pytest.mark.parametrize(("config", "why"), CONFIGS)
 async def test_configurations_that_it_refuses(config: dict[str, Any], why: str) -> None:
     async with GeminiServer(["never"]) as server:

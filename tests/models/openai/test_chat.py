@@ -304,6 +304,7 @@ def test_several_parts_and_none() -> None:
     assert made[1]["content"] == [{"type": "text", "text": "a"}, {"type": "text", "text": "b"}]
 
 
+@pytest.mark.each
 @pytest.mark.parametrize(
     ("item", "complaint"),
     [
@@ -443,6 +444,7 @@ async def test_messages_of_all_kinds(message: Any, items: list[Any]) -> None:
         assert made == item
 
 
+@pytest.mark.each
 @pytest.mark.parametrize(
     ("message", "complaint"),
     [

@@ -84,6 +84,7 @@ async def test_nobody_there_is_a_connection_error(api: Any, streamed: bool) -> N
             await ask(model_of(server, client), streamed=streamed)
 
 
+@pytest.mark.each
 @both_apis
 async def test_a_timeout_is_the_sdks_error(api: Any, streamed: bool) -> None:
     never = asyncio.Event()
@@ -301,6 +302,7 @@ async def test_a_last_event_without_a_response() -> None:
 
 
 # ----------------------------------------------------------------------------------------------- replies that end badly
+@pytest.mark.each
 @pytest.mark.parametrize(
     ("status", "details", "code", "complaint"),
     [

@@ -197,6 +197,7 @@ async def test_each_chunk_is_one_of_the_sdks(step: ModelStep, dialect: ChatDiale
     assert [reason for reason in reasons if reason] == ["tool_calls" if step is STREAMED else "stop"]
 
 
+@pytest.mark.each
 @pytest.mark.parametrize(
     ("messages", "complaint"),
     [

@@ -372,6 +372,7 @@ ODD = [{"type": "message"}, {"role": "assistant", "content": "x"}, {"type": "rea
        {"type": "message", "content": [{"type": "odd"}]}]  # fmt: skip
 
 
+@pytest.mark.each
 @pytest.mark.parametrize("item", ODD)
 async def test_odd_items_are_told_without_complaint(item: dict[str, Any]) -> None:
     assert await both(lambda: ScriptedModel([[item]])) == [[item], [item]]

@@ -79,6 +79,7 @@ class GoesOn(Bad):
         yield {"type": "response.afterthought"}
 
 
+@pytest.mark.each
 @pytest.mark.parametrize(
     ("kind", "name", "streamed"),
     [
