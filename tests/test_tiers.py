@@ -18,7 +18,7 @@ from tests.ways import SUITES
 
 ROOT = Path(__file__).resolve().parents[1]
 #: How many tests of `make test` may use each; whoever needs another one leaves one to the trials.
-MOST = {"a browser": 14, "a screen": 60, "PostgreSQL": 240, "a program": 170}
+MOST = {"a browser": 8, "a screen": 36, "PostgreSQL": 160, "a program": 50}
 SCREENS = ("tests/chat/", "tests/inbox_screen/")
 DATABASES = {"database", "new_database", "postgres_server", "databases"}
 PROGRAMS = {"subprocess", "forked", "create_subprocess_exec"}

@@ -178,6 +178,7 @@ def test_a_schema_that_asks_for_too_much_work_is_refused() -> None:
         assert "too much work" in (misfit(body, value) or ""), list(body)
 
 
+@pytest.mark.trial
 def test_large_and_honest_arguments_are_checked() -> None:
     schema = {
         "properties": {"rows": {"items": {"type": "integer"}}, "one": {"enum": [str(each) for each in range(5000)]}}

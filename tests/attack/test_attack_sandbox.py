@@ -27,6 +27,7 @@ def inside(place: Path, line: str) -> Any:
     return asyncio.run(BubblewrapExecutor(place).run(["/bin/bash", "-c", line]))
 
 
+@pytest.mark.trial
 @as_root
 def test_the_kernels_settings_cannot_be_opened_for_writing(tmp_path: Path) -> None:
     """With "|/w/evil" in core_pattern the kernel runs evil as root, outside. Opened and closed, it is unchanged."""

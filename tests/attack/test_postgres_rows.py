@@ -27,6 +27,7 @@ def server() -> Generator[pg.Postgres]:
         yield server
 
 
+@pytest.mark.trial
 async def test_a_role_that_may_not_create_cannot_use_tables_that_an_administrator_made(server: pg.Postgres) -> None:
     """`or by an administrator before`: CREATE TABLE IF NOT EXISTS asks for the right to create all the same."""
     url = server.database()

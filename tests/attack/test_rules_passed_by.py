@@ -92,6 +92,7 @@ def test_what_takes_quadratic_time_is_not_begun(monkeypatch: pytest.MonkeyPatch)
     assert sum(work) <= 99_000, "18 characters of each: made once, and not looked at any further"
 
 
+@pytest.mark.trial
 def test_a_text_is_read_once_for_all_choices_and_rules(monkeypatch: pytest.MonkeyPatch) -> None:
     """H3: `one_of` with a hundred names read a text a hundred times, and so did each rule below."""
     decoded, names_of = reading.decoded, paths.names_of

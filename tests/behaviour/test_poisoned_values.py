@@ -26,7 +26,7 @@ from keyturn import (
 )
 from keyturn.models.scripted.model import ScriptedModel
 from tests.callbacks import POISONS, a_tool, an_agent
-from tests.effort import AT_LENGTH
+from tests.effort import AT_LENGTH, part
 from tests.playing import model, play
 from tests.table import each
 from tests.waiting import turns_of_the_loop
@@ -185,7 +185,7 @@ async def _ends(made: Case, streamed: bool) -> str:
 async def test_a_value_of_the_user_ends_its_own_run_alone(place: str) -> None:
     base, given, case = PLACES[place]
     wrong: list[Any] = []
-    for method, poison, streamed in _poisons(place):
+    for method, poison, streamed in part(_poisons(place), 2):
         value = poisoned(base, method, poison, *given)
         found = await _ends(case(value), streamed)
         if found:

@@ -27,7 +27,7 @@ from keyturn.mcp.filters import ToolFilterContext, lets_through
 from keyturn.support.user_code import RaisedByUser, contained, run_callback
 from keyturn.tracing.processing import remove_trace_processor
 from tests.callbacks import CALLBACKS, POISONED, POISONS, Case, a_tool, an_agent, poisoned
-from tests.effort import AT_LENGTH
+from tests.effort import AT_LENGTH, part
 from tests.playing import call, model, play
 from tests.table import each
 
@@ -62,7 +62,7 @@ def _cases(name: str) -> Iterator[tuple[str, bool, bool]]:
 @each("name", CALLBACKS)
 async def test_what_a_callback_raises_has_the_outcome_that_the_manual_states(name: str) -> None:
     wrong: list[Any] = []
-    for poison, waits, streamed in _cases(name):
+    for poison, waits, streamed in part(_cases(name), 2):
         agent, options = _made(name, poisoned(poison, waits))
         found = await asyncio.wait_for(_outcome(agent, options, streamed), 30)
         if found != CALLBACKS[name][0]:

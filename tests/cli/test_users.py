@@ -154,6 +154,7 @@ def test_a_person_is_told_of_nothing_for_a_while(place: str, capsys: Said) -> No
     assert main(["users", "mute", "ada", "soon"]) == 1
 
 
+@pytest.mark.trial
 def test_a_link_is_a_url_and_a_code_that_a_phone_can_open(
     place: str, capsys: Said, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -174,6 +175,7 @@ def test_a_link_is_a_url_and_a_code_that_a_phone_can_open(
         assert main(["users", "link", "ada", "--url", wrong]) == 1
 
 
+@pytest.mark.trial
 def test_users_are_found_in_any_case_and_by_display_name(place: str, capsys: Said) -> None:
     said(capsys, "add", "Bob Ray", "--role", "ops")
     assert said(capsys, "list").splitlines()[1] == "bob-ray (Bob Ray): ops"

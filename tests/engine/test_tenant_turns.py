@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 from typing import Any, cast
 
+import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -24,6 +25,7 @@ class Served:
         return set()
 
 
+@pytest.mark.trial
 @settings(max_examples=100)
 @given(ROUNDS)
 def test_between_two_of_its_turns_a_tenant_waits_for_one_turn_of_each_other(rounds: list[tuple[set[str], int]]) -> None:

@@ -214,6 +214,7 @@ async def test_b_asks_the_agent_back_and_nothing_runs() -> None:
         assert (await at.row("send_notice")).state in ("reject", "asked_back")
 
 
+@pytest.mark.trial
 async def test_x_says_one_word_for_all_of_one_shape() -> None:
     async with desk("notices") as at:
         run = await at.app.start("notices", "Do your work.", requester="cyd")

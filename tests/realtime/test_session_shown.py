@@ -46,6 +46,7 @@ async def waiting(app: App, model: OwnModel) -> tuple[Any, Reader]:
     return session, told
 
 
+@pytest.mark.trial
 def test_the_pages_of_a_waiting_realtime_call_render_and_a_person_there_decides() -> None:
     app = App([Agent("desk"), voice()], MemoryJournal())
     with Served(app) as served:

@@ -7,6 +7,7 @@ import pytest
 from tests.server.probes import PAGE, Answer, Probe, page
 
 
+@pytest.mark.trial
 @pytest.mark.timeout(400)
 def test_every_probe_is_answered_well_and_the_page_says_what_came() -> None:
     made, found = page()

@@ -70,6 +70,7 @@ def test_it_loads_nothing_of_ours_before_it_is_used():
 """
 
 
+@pytest.mark.trial
 def test_it_is_cheap(project: pytest.Pytester) -> None:
     project.makepyfile(CHEAP)
     run(project).assert_outcomes(passed=1)

@@ -29,6 +29,7 @@ def asked(url: str, query: str) -> str:
         return str(row[0])
 
 
+@pytest.mark.trial
 def test_it_is_new_and_ours_and_gone_afterwards_even_if_the_block_fails(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("PGHOST", "/nowhere")  # what the environment says of another server is not heard
     monkeypatch.setenv("PGPORT", "1")

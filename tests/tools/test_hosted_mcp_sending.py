@@ -87,6 +87,7 @@ async def in_doubt(server: ResponsesServer, model: Any, streamed: bool = False) 
     return agent, result.to_state()
 
 
+@pytest.mark.trial
 @each(("name", "ran"), [(name, word) for name in UNCLEAR for word in ("ran", "did_not_run", "retry")][::2])
 async def test_a_call_whose_question_failed_after_it_was_sent_is_in_doubt(name: str, ran: str) -> None:
     server = ResponsesServer([[ASKS], UNCLEAR[name], "Done."])

@@ -80,6 +80,7 @@ async def test_nobody_sees_a_page_without_a_login_or_a_token_good_for_reading(of
         assert (await visit.see(path)).status_code == 403, path
 
 
+@pytest.mark.trial
 async def test_components_are_there_in_development_alone(office: Office) -> None:
     assert (await office.as_("ada").see("/_components")).status_code == 404
 
@@ -278,6 +279,7 @@ async def test_the_record_is_searched_verified_and_taken_along(office: Office) -
     assert (await posted(visit, "/audit", "/audit/export", format="agentack")).status_code == 422
 
 
+@pytest.mark.trial
 async def test_who_approved_what_last_week_is_two_clicks_in_the_readers_zone(office: Office) -> None:
     """The audit log, and "Last week": days begin as the reader's clocks say, and the hint has UTC beside them."""
     visit = office.as_("ben")
@@ -322,6 +324,7 @@ def _desk_of_finance() -> list[Agent[Any]]:
     return [Agent("desk", model=ScriptedModel([[function_call("pay", {"to": "ann"})], "Done."]), tools=[pay])]
 
 
+@pytest.mark.trial
 async def test_filters_are_saved_by_whom_they_are_of(office: Office) -> None:
     ben = office.as_("ben")
     sent = {"name": " big  refunds ", "person": "ada", "verdict": "reject"}
@@ -393,6 +396,7 @@ async def test_a_token_and_a_link_are_shown_once_and_never_again(office: Office)
     assert not [each for each in await office.app.people.tokens("ben") if each.label == "phone" and each.good(0)]
 
 
+@pytest.mark.trial
 async def test_what_was_given_up_is_sent_again_by_who_administers(office: Office) -> None:
     async def dead() -> list[Any]:
         return await office.app.journal.deliveries(DeliveryQuery(state="dead"))

@@ -93,6 +93,7 @@ async def test_nothing_is_left_when_the_time_is_over(run: Any, marker: str, comm
     assert alive(marker) == []
 
 
+@pytest.mark.trial
 @pytest.mark.parametrize("command", ["sleep MARK", "trap '' TERM; (setsid sleep MARK &); yes MARK"])
 async def test_nothing_is_left_when_nobody_waits_any_more(run: Any, marker: str, tmp_path: Path, command: str) -> None:
     task = asyncio.create_task(run(f"echo > begun; {command.replace('MARK', marker)}"))
