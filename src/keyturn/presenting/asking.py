@@ -373,5 +373,7 @@ def _why_not(error: Exception, now: int) -> str:
     if not isinstance(error, Conflict) or error.winner is None or error.decision is None:
         return error.message if isinstance(error, KeyturnError) else str(error)
     when = "" if error.at is None else f", {span(now - error.at)} ago"
+    if error.decision == "start":
+        return f"the call has started already{when}."
     ran = " Nothing ran." if error.decision in NOTHING_RAN else ""
     return f"{error.winner} already decided this{when}: {STATES.get(error.decision, error.decision)}.{ran}"

@@ -36,6 +36,20 @@ def recorded_words(what: str, verdict: str, *, lines: bool = False) -> str:
     return f"{_BEFORE.get(what, '')}{word}"
 
 
+def decider_words(what: str, by: str = "", via: str = "") -> str:
+    """Return who or what decided an entry: a user, a rule of a policy, a grant by the start of its id, the deadline.
+
+    >>> decider_words("verdict", "policy:large"), decider_words("decision", via="clock")
+    ('policy rule large', 'the deadline')
+    >>> decider_words("verdict", "grant:92f4b23ad9a9152d30305597c0176e78@r/1.0")
+    'grant 92f4b23a'
+    """
+    if what in ("verdict", "recheck"):
+        kind, _, name = by.partition(":")
+        return f"grant {name[:8]}" if kind == "grant" and name else by.replace("policy:", "policy rule ")
+    return "the deadline" if via == "clock" else by
+
+
 class GrantLimits(NamedTuple):
     """Says what a grant covers, until when in milliseconds, for how many calls, and in which runs.
 

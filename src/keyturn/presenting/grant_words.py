@@ -72,8 +72,8 @@ def value_words(value: object) -> str:
 def where_words(where: Mapping[str, Any] | None) -> list[str]:
     """Return a condition as one sentence for each argument; it is escaped.
 
-    >>> where_words({"amount": {"gt": 0, "le": 100}, "to": "ada"})
-    ['amount is more than 0 and is at most 100', 'to is "ada"']
+    >>> where_words({"amount": {"gt": 0, "le": 100}, "size": {"ge": 0, "le": 10}, "to": "ada"})
+    ['amount is more than 0 and is at most 100', 'size is from 0 to 10', 'to is "ada"']
     """
     return [f"{quote(name)[1:-1]} {' and '.join(_compared(each))}" for name, each in (where or {}).items()]
 
@@ -82,7 +82,11 @@ def _compared(condition: object) -> Iterator[str]:
     if not isinstance(condition, Mapping):
         yield f"is {value_words(condition)}"
         return
-    for operator, operand in cast("Mapping[str, Any]", condition).items():
+    limits = cast("Mapping[str, Any]", condition)
+    if set(limits) == {"ge", "le"}:
+        yield f"is from {value_words(limits['ge'])} to {value_words(limits['le'])}"
+        return
+    for operator, operand in limits.items():
         if operand is None and operator in ("eq", "ne"):
             yield "is not given" if operator == "eq" else "is given"
         else:

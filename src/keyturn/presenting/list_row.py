@@ -62,6 +62,7 @@ class ListRow(NamedTuple):
     overdue: bool
     stand: str
     own: str = ""
+    closed_at: int | None = None
 
 
 def row_of(row: RequestRow, now: int) -> ListRow:
@@ -86,6 +87,7 @@ def row_of(row: RequestRow, now: int) -> ListRow:
         shown.revision,
         is_overdue(row, now),
         stand_of(row, now),
+        closed_at=row.closed_at,
     )
 
 

@@ -37,7 +37,6 @@ _VOTED = {
     "retry": "You approved another run",
 }
 _NEXT = {
-    "reject": "The call does not run. The agent is told that it was rejected, with your message if you wrote one.",
     "asked_back": "The call does not run. The agent reads your question, and can request approval again.",
     "answer": "The tool does not run. The agent reads your answer as the result.",
     "ran": "The agent is told that it ran, without a result. Nothing runs again.",
@@ -46,6 +45,7 @@ _NEXT = {
     "right": "The review is on record.",
     "wrong": "The review is on record. What ran is not undone.",
 }
+_REJECTED = "The call does not run. The agent reads that it was rejected"
 _RUNS = ("approve", "edit", "retry")
 
 
@@ -60,16 +60,6 @@ class Recorded(NamedTuple):
     then: str
     undo: Literal["", "vote", "approval"] = ""
     left: int = 0
-
-
-#: What a person did about a question of the agent, by the state of its request.
-_ANSWERED = {
-    "answer": Recorded("You answered.", "The agent continues with your answer."),
-    "reject": Recorded(
-        "You rejected this question.",
-        "The agent reads that it was not answered, with your reason if you wrote one.",
-    ),
-}
 
 
 def recorded(
@@ -92,15 +82,34 @@ def recorded(
         return _withdrawn(row.request, person, trail, people) if own is None else _voted(row.request, own, people)
     if row.by != person and (own is None or row.state == "void"):
         return None
-    if row.kind == "external" and row.state in _ANSWERED:
-        return _ANSWERED[row.state]
+    if row.kind == "external" and row.state in ("answer", "reject"):
+        return _of_question(row, trail)
     heading = _heading(row, person)
+    if row.state == "reject":
+        return Recorded(heading, f"{_REJECTED}{_with_reason(row, trail, person)}")
     if row.state == "ran" and any(mark.kind == "decided" and mark.given for mark in trail):
         return Recorded(heading, "The agent reads the result that you gave. Nothing runs again.")
     if row.state not in _RUNS:
         return Recorded(heading, _NEXT.get(row.state, ""))
     left = 0 if until is None else max(until - now, 0) // 100 * 100
     return _let_run(heading, trail, left, starts_soon(by_caller=by_caller))
+
+
+def _of_question(row: RequestRow, trail: Sequence[TrailMark]) -> Recorded:
+    """Say what came of a question of the agent, to a person who answered or rejected it."""
+    if row.state == "answer":
+        return Recorded("You answered.", "The agent continues with your answer. It cannot be undone.")
+    return Recorded(
+        "You rejected this question.",
+        f"The agent reads that it was not answered{_with_reason(row, trail, row.by or '')}",
+    )
+
+
+def _with_reason(row: RequestRow, trail: Sequence[TrailMark], person: str) -> str:
+    """Say how a sentence goes on about a rejection: with which reason the agent reads it."""
+    last = next((mark for mark in reversed(trail) if mark.kind == "decided"), None)
+    whose = "your" if row.by == person else "their"
+    return f", with {whose} reason." if last is not None and last.messaged else ", without a reason."
 
 
 def _heading(row: RequestRow, person: str) -> str:

@@ -30,7 +30,8 @@ _RUNS = ("started", "ended", "failed", VIEWED, "edit", "screened", UPHELD)
 class TrailMark(NamedTuple):
     """Holds one thing that happened to a call: the log's line, when, what, by whom, and what was said.
 
-    `given` is the result that a person gave: their answer, or what a call in doubt came to.
+    `given` is the result that a person gave: their answer, or what a call in doubt came to. `messaged` says that the
+    agent reads words of theirs.
     """
 
     line: int
@@ -40,6 +41,7 @@ class TrailMark(NamedTuple):
     text: Escaped | None = None
     kind: str = ""
     given: Escaped | None = None
+    messaged: bool = False
 
 
 def trail_of(steps: Iterable[ev.Step], call: str) -> list[TrailMark]:
@@ -109,7 +111,7 @@ def _decided(at: _At, event: ev.CallDecided) -> TrailMark:
     word = STATES[verdict_of(said)] + (", alone in an emergency" if said.broke_glass else "")
     signed = ", signed" if said.proof is not None else ""
     by = "" if said.via == "clock" else said.by  # the deadline is no person
-    made = at.mark(word + signed, by, said.note or said.message, "decided")
+    made = at.mark(word + signed, by, said.note or said.message, "decided")._replace(messaged=bool(said.message))
     return made if said.output is None else made._replace(given=_clipped(_text_of(said.output)))
 
 

@@ -136,7 +136,7 @@ async def test_a_condition_and_the_runs_of_a_grant_are_said_in_words() -> None:
         form = await ada.fields(f"{page}/grant")
         own = {"which": "own", "where": '{"channel": {"one_of": ["#ops", "#dev"]}}', "limit": "uses", "uses": "3"}
         covers = words(await ada.send(f"{page}/covers", {**form, **own, "scope": "agent"}))
-        assert 'Covers: arguments where channel is one of "#ops", "#dev" , in every run of this agent.' in covers
+        assert 'Covers: arguments where channel is one of "#ops", "#dev" , in every run of this agent, for 3' in covers
         assert (await ada.send(f"{page}/grant", {**form, **own, "scope": "agent"})).status_code == 303
         listed = words(await ada.see("/grants"))
         assert 'channel is one of "#ops", "#dev" 0 of 3 when revoked every run of this agent ada' in listed

@@ -48,7 +48,7 @@ async def test_who_approves_looks_first_and_the_page_says_how_long_still() -> No
         assert "I am viewing it" in text
         assert "Approve and create a grant" not in text
         soon = await ada.decide(row.id, "approve")
-        assert (soon.status_code, "Not recorded." in soon.text) == (403, True)
+        assert (soon.status_code, "Not recorded:" in soon.text) == (403, True)
         form = await ada.fields(path)
         looked = await ada.send(f"{path}/looked", form)
         assert 0 < looked.json()["left"] <= 500

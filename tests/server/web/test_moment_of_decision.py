@@ -195,7 +195,9 @@ async def test_a_rejected_question_takes_a_reason() -> None:
     app, tokens, asked = await staffed("asker")
     async with app:
         ada, page = Visiting(app, tokens["ada"]), f"/requests/{asked['asker']}"
-        assert 'data-opens="words" data-says="Reject this question"' in (await ada.see(page)).text
+        asked_page = await ada.see(page)
+        assert 'data-opens="words" data-says="Reject this question"' in asked_page.text
+        assert "If no choice is right, reject the question with a reason" in words(asked_page)
         await ada.decide(asked["asker"], "reject", message="Neither: it is Kiel.")
         await app.result((await app.inbox.get(asked["asker"])).run, 20)
         shown = words(await ada.see(page))
@@ -308,7 +310,7 @@ async def test_a_grant_says_how_many_of_the_latest_requests_it_would_have_covere
         assert 'value="requester" checked' in page.text
         form = {**await ada.fields(f"/requests/{name}/grant"), "limit": "lasts", "lasts": "1h", "which": "0"}
         narrow = await ada.send(f"/requests/{name}/covers", {**form, "scope": "run"})
-        assert "in this run only. It would have covered 0 of the last 2" in words(narrow)
+        assert "in this run only, for 1 h. It would have covered 0 of the last 2" in words(narrow)
         assert await app.inbox.grants() == []
 
 

@@ -75,7 +75,7 @@ class CallBook:
         if call is None:
             return {}
         made = {"tool": call.proposal.name, "agent": call.agent, "call": call.id}
-        return made | {"request": request_name(self.salt, call.id), "arguments": canonical(self.arguments(call))}
+        return made | {"request": request_name(self.salt, call.id), "arguments": in_order(self.arguments(call))}
 
     def _settle(self, name: str) -> None:
         if name in self.calls and name not in self._reviewed and not self._keeps:
@@ -121,6 +121,20 @@ class CallBook:
         except Broken:
             return None
         return redact(value, call.proposal.secrets)
+
+
+def in_order(arguments: object, like: object = None) -> str:
+    """Return arguments as JSON in the order of the call, and not by name; those of an edit stand as they did before it.
+
+    >>> in_order({"to": "ada", "amount": 5}), in_order({"amount": 4, "to": "ada"}, like={"to": "ada", "amount": 5})
+    ('{"to":"ada","amount":5}', '{"to":"ada","amount":4}')
+    """
+    if not isinstance(arguments, dict):
+        return canonical(arguments)
+    given = cast("dict[str, Any]", arguments)
+    first = cast("dict[str, Any]", like) if isinstance(like, dict) else {}
+    names = [name for name in dict.fromkeys([*first, *given]) if name in given]
+    return f"{{{','.join(f'{canonical(name)}:{canonical(given[name])}' for name in names)}}}"
 
 
 _OF_A_CALL = (ev.CallScreened, ev.CallAskedAgain, ev.CallVoided, ev.CallNeeds, ev.CallLost)

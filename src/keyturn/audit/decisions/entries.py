@@ -14,7 +14,7 @@ from ...core.digest import canonical
 from ...core.drill_words import word_of
 from ...core.encodable import moment
 from ...render.verdicts import asks_more, rechecked, verdict_of
-from .calls import CallBook
+from .calls import CallBook, in_order
 from .entry import AuditEntry, What
 
 
@@ -43,7 +43,12 @@ def _told(book: CallBook, event: ev.AnyEvent, step: ev.Step) -> dict[str, Any] |
         return _decision(book, event.decision, "drill") | {"verdict": word_of(event)}
     if isinstance(event, ev.CallScreened):
         call = book.calls.get(event.call)
-        told = {"of": event.call, "what": "verdict", "by": event.by or "tool", "note": event.reason}
+        told = {
+            "of": event.call,
+            "what": "verdict",
+            "by": event.by or "tool",
+            "note": event.reason or _creator(book, event),
+        }
         if call is None or call.decision is None:
             return told | {"verdict": event.action}
         return told | {"what": "recheck", "verdict": rechecked(event.action, met=not asks_more(step, call.id))}
@@ -63,7 +68,7 @@ def _decision(book: CallBook, made: ev.Decision, what: What) -> dict[str, Any]:
     told |= {"by": made.by or "", **_person(made.decider)}
     call = book.calls.get(made.call)
     if made.args is not None and call is not None:
-        told["edited"] = canonical(book.arguments(call, made.args))
+        told["edited"] = in_order(book.arguments(call, made.args), like=book.arguments(call))
     if made.output is not None:
         told["answer"] = made.output if isinstance(made.output, str) else canonical(made.output)
     if made.proof is not None:
@@ -84,6 +89,13 @@ def _grant(book: CallBook, event: ev.GrantGiven | ev.GrantRevoked) -> dict[str, 
         told["granted"] = _granted(terms)
         told["verdict"] = terms.verdict if given else "revoke"
     return told
+
+
+def _creator(book: CallBook, event: ev.CallScreened) -> str:
+    """Say who created the grant that decided a call; "" where none did."""
+    kind, _, name = (event.by or "").partition(":")
+    terms = (book.grants.get(name) or book.grants.get(name.partition("@")[0])) if kind == "grant" else None
+    return f"grant created by {terms.decider.id}" if terms is not None and terms.decider is not None else ""
 
 
 def _granted(terms: ev.GrantTerms) -> str:

@@ -23,7 +23,7 @@ from ...audit.evidence.report import VerifyReport
 from ...audit.service import Format, Terms
 from ...core.encodable import in_milliseconds
 from ...core.errors import KeyturnError, UserError
-from ...presenting.audit_words import GrantLimits, limits_of, recorded_words
+from ...presenting.audit_words import GrantLimits, decider_words, limits_of, recorded_words
 from ...presenting.list_row import LINE
 from ...render.escape import Escaped
 from ...render.one_row import arguments_row, ends_of
@@ -62,6 +62,7 @@ class ShownEntry(NamedTuple):
     entry: AuditEntry
     ms: int
     word: str
+    by: str
     arguments: Escaped
     edited: Escaped
     granted: GrantLimits | None
@@ -103,7 +104,10 @@ async def _found(at: PageContext, chosen: dict[str, str], after: str | None) -> 
 def _shown(entry: AuditEntry, *, lines: bool) -> ShownEntry:
     word = recorded_words(entry.what, entry.verdict, lines=lines)
     granted = limits_of(entry.granted) if entry.what == "grant" else None
-    return ShownEntry(entry, in_milliseconds(entry.at), word, _line(entry.arguments), _line(entry.edited), granted)
+    texts = _line(entry.arguments), _line(entry.edited)
+    return ShownEntry(
+        entry, in_milliseconds(entry.at), word, decider_words(entry.what, entry.by, entry.via), *texts, granted
+    )
 
 
 def _line(arguments: str) -> Escaped:

@@ -12,6 +12,7 @@ from fastapi import APIRouter
 from starlette.requests import Request as HttpRequest
 from starlette.responses import RedirectResponse, Response
 
+from ...core.durations import milliseconds
 from ...core.errors import KeyturnError, NotAllowed, NotPending, UserError
 from ...core.predicates.predicate import holds, without_secrets
 from ...core.run import Run
@@ -21,10 +22,12 @@ from ...engine.facts.reaches import common_of
 from ...engine.run.log_cache import log_in
 from ...journal.rows import Query, RequestRow
 from ...policies.grants import Scope
+from ...presenting.clock import span
 from ...presenting.grant_words import SCOPES, ScopeWords, covered_words
 from ...presenting.proposed_grants import ProposedGrant, grant_for, proposed_grants
 from ...presenting.shown_request import ShownRequest
 from ...render.escape import Escaped
+from ...render.plural import plural
 from .changing import closed, in_hand
 from .comparing import compared_fields, compared_in
 from .form import DeciderPage, form_of
@@ -56,6 +59,7 @@ class Covers(NamedTuple):
 
     words: str
     where: str
+    lasts: str
     covered: int
     of: int
 
@@ -94,11 +98,18 @@ def _useful(past: LatestRequests, made: ProposedGrant, secrets: Collection[str])
     return "run"
 
 
-def _covers(past: LatestRequests, made: ProposedGrant, scope: Scope, secrets: Collection[str]) -> Covers:
+def _covers(
+    past: LatestRequests, made: ProposedGrant, scope: Scope, secrets: Collection[str], terms: str = "1h"
+) -> Covers:
     """Return what a grant covers, and how many of the latest requests it would have."""
     within = [each.row for each in past.calls if scope in each.scopes]
     count = sum(_is_covered(each, made.where, secrets) for each in within)
-    return Covers(made.words, SCOPES[scope].name, count, len(past.calls))
+    return Covers(made.words, SCOPES[scope].name, _lasting(terms), count, len(past.calls))
+
+
+def _lasting(terms: str) -> str:
+    """Return for how long, or for how many calls, a grant is: as its form has it."""
+    return f"for {plural(int(terms), 'more call')}" if terms.isdecimal() else f"for {span(milliseconds(terms))}"
 
 
 def _is_covered(row: RequestRow, where: Any, secrets: Collection[str]) -> bool:
@@ -117,7 +128,7 @@ async def covers(request: HttpRequest, at: DeciderPage, name: str) -> Response:
         chosen = _chosen(shown, form)
         made = replace(grant_for(chosen, _terms(form)), scope=_scope(form))
         check_compared(made, row.request.secrets)
-        found = _covers(await _past(at, row), chosen, made.scope, row.request.secrets)
+        found = _covers(await _past(at, row), chosen, made.scope, row.request.secrets, _terms(form))
         return await drawn(at, "_covers.html", covers=found, wrong="")
     except (NotPending, NotAllowed) as error:
         return failure(at, error)

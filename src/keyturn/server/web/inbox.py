@@ -29,7 +29,8 @@ from ...presenting.asking import (
     summary_of,
     unrecorded,
 )
-from ...presenting.grant_words import ScopeWords, reach_words
+from ...presenting.audit_words import GrantLimits
+from ...presenting.grant_words import covered_words, reach_words
 from ...presenting.list_row import ListRow, own_words, row_of
 from ...presenting.message_context import ADVICE, context_of
 from ...presenting.recorded import addressed, deciders, overrules, recorded, starts_soon, still_needed
@@ -327,13 +328,14 @@ def _shown_of(at: PageContext, row: RequestRow) -> dict[str, Any]:
     }
 
 
-def _grant_of(log: Log, row: RequestRow) -> ScopeWords | None:
-    """Return in which runs the grant applies that the decision of a request created; None where it created none."""
+def _grant_of(log: Log, row: RequestRow) -> GrantLimits | None:
+    """Return what the grant covers that the decision of a request created; None where it created none."""
     for step in log.steps:
         decided = any(isinstance(event, ev.CallDecided) and event.decision.call == row.call for event in step.events)
         made = [event.grant for event in step.events if isinstance(event, ev.GrantGiven)] if decided else []
         if made:
-            return reach_words(made[-1].reach)
+            terms = made[-1]
+            return GrantLimits(covered_words(terms.where), terms.expires_at, terms.uses, reach_words(terms.reach).name)
     return None
 
 

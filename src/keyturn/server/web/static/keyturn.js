@@ -52,9 +52,12 @@
       event.preventDefault();
       choose(row);
     }
-    for (const open of all("details.me[open], details.others[open]"))
-      if (!open.contains(event.target)) open.open = false;
   });
+  // A menu closes with the next press, also with one that a button keeps to itself.
+  const menus = () => all("details.me[open], details.others[open]");
+  document.addEventListener("click", (event) => {
+    for (const open of menus()) if (!open.contains(event.target)) open.open = false;
+  }, true);
   const step = (by) => {
     const there = rows();
     const at = there.indexOf(current());
@@ -115,6 +118,7 @@
   document.addEventListener("input", (event) => {
     const choice = event.target.closest?.(".choice"), radio = choice && one("input[type=radio]", choice);
     if (radio && radio !== event.target) radio.checked = true;
+    one("[data-refused]", event.target.form || document)?.remove(); // it was about what stood there before
   }, true);
 
   // A word for the model is asked for where the button is ---------------------------------------------------------------
@@ -164,20 +168,30 @@
   };
 
   // What is risky takes a held finger, or a second press --------------------------------------------------------------------
+  // The finger that held a button is still down when the answer comes: lifting it presses nothing of what is there now.
+  let lifting = false;
+  for (const name of ["pointerup", "pointercancel"]) addEventListener(name, () => setTimeout(() => { lifting = false; }, 300), true);
+  addEventListener("pointerdown", () => { lifting = false; }, true);
+  addEventListener("click", (event) => {
+    if (!lifting) return;
+    event.preventDefault();
+    event.stopPropagation();
+  }, true);
   const holding = (button) => {
     if (watched.has(button)) return;
     watched.add(button);
-    let timer = 0, done = false, armed = 0;
+    let timer = 0, armed = 0;
+    const sent = () => { lifting = true; one("#notice").hidden = true; button.classList.remove("held"); button.form.requestSubmit(button); };
     const begin = () => {
       if (button.disabled || timer) return;
       button.classList.add("held");
-      timer = setTimeout(() => { done = true; button.classList.remove("held"); button.form.requestSubmit(button); }, +button.dataset.hold);
+      timer = setTimeout(sent, +button.dataset.hold);
     };
     const end = () => { clearTimeout(timer); timer = 0; button.classList.remove("held"); };
     button.addEventListener("pointerdown", begin);
     for (const name of ["pointerup", "pointerleave", "pointercancel"]) button.addEventListener(name, end);
     button.addEventListener("click", (event) => {
-      if (done || (Date.now() - armed < 5000 && armed)) { done = false; armed = 0; one("#notice").hidden = true; return; }
+      if (Date.now() - armed < 5000 && armed) { armed = 0; one("#notice").hidden = true; return; }
       event.preventDefault();
       event.stopPropagation();
       armed = Date.now();
@@ -497,6 +511,8 @@
     if (event.key === "Escape") {
       if (typing?.type === "search") typing.value = typing.defaultValue;
       if (typing) return typing.blur();
+      const [menu] = menus();
+      if (menu) return (menu.open = false);
       const words = one(".words[data-words]:not([hidden])");
       if (words) return (words.hidden = true);
       return one("dialog[open]")?.close();
@@ -547,7 +563,7 @@
   };
   document.addEventListener("htmx:after:swap", () => {
     settled();
-    const told = one("#detail .told.danger[role=alert]") || one("#detail [data-again]");
+    const told = one("#detail [data-refused]") || one("#detail [data-again]");
     if (told) told.scrollIntoView({ block: "nearest" });
   });
   ready(document);
