@@ -28,6 +28,7 @@ def answers(*lines: str) -> Callable[[str], str]:
     return ask
 
 
+@pytest.mark.each
 @pytest.mark.parametrize("stream", [False, True], ids=["plain", "streamed"])
 async def test_a_call_that_waits_is_asked_about_and_the_talk_goes_on(stream: bool) -> None:
     shown: list[str] = []

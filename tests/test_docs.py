@@ -77,6 +77,7 @@ def new_module(monkeypatch: pytest.MonkeyPatch) -> ModuleType:
     return module
 
 
+@pytest.mark.each
 @pytest.mark.usefixtures("forked_children")
 @pytest.mark.parametrize("page", PAGES, ids=name_of)
 def test_a_page_runs_and_prints_what_it_says(

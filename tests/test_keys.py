@@ -65,6 +65,7 @@ SPOILT: dict[str, Callable[[Path], object]] = {
 }
 
 
+@pytest.mark.each
 @pytest.mark.parametrize("what", SPOILT)
 def test_a_key_that_others_could_have_written_or_read_is_refused(what: str, home: Path) -> None:
     """L3: typed, with the remedy, and never replaced without a word."""
@@ -345,6 +346,7 @@ async def test_a_retired_key_that_is_put_back_verifies_beside_the_file(
     assert ring().retired == ()
 
 
+@pytest.mark.each
 @pytest.mark.parametrize(
     ("name", "says"), [("newest", "keyturn keys rotate"), ("nobody", "no key of this id"), ("", "no key of this id")]
 )

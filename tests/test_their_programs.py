@@ -44,6 +44,7 @@ def test_the_table_names_what_differs() -> None:
     assert {name for name, path in PROGRAMS.items() if printed(path)[1] is not None} == set(DIFFERENT)
 
 
+@pytest.mark.each
 @pytest.mark.parametrize("name", PROGRAMS)
 def test_a_program_runs_with_its_imports_changed(
     name: str, tmp_path: Path, own_key: None, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch

@@ -154,7 +154,6 @@ def test_a_person_is_told_of_nothing_for_a_while(place: str, capsys: Said) -> No
     assert main(["users", "mute", "ada", "soon"]) == 1
 
 
-@pytest.mark.trial
 def test_a_link_is_a_url_and_a_code_that_a_phone_can_open(
     place: str, capsys: Said, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -8,7 +8,6 @@ from tests.cli.conftest import Here, Wait
 from tests.cli.terminal import at_a_terminal
 
 
-@pytest.mark.trial
 def test_a_request_is_taken_by_one_and_let_go(here: Here, wait_for: Wait) -> None:
     asked = wait_for("pay")
     name = asked["id"][:8]
@@ -93,7 +92,6 @@ def test_the_agent_is_asked_back(here: Here, wait_for: Wait) -> None:
     assert here("approve", *named).code == 1
 
 
-@pytest.mark.trial
 def test_requests_of_one_shape_are_decided_together_after_they_were_seen(here: Here, wait_for: Wait) -> None:
     first, second, other = wait_for("pay"), wait_for("pay"), wait_for("hostile")
     name = first["id"][:8]
@@ -185,7 +183,6 @@ def test_settings_are_changed_and_listed(here: Here) -> None:
     assert here("users", "settings").out == "no settings\n"
 
 
-@pytest.mark.trial
 def test_check_and_audit_name_the_journal_as_all_others_do(here: Here, wait_for: Wait) -> None:
     wait_for("pay")
     url = "sqlite:///keyturn.db"

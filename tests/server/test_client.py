@@ -68,6 +68,7 @@ def test_what_ends_a_line_of_text_ends_none_of_a_stream() -> None:
         assert len([*bot.events(run, follow=False)]) == 2
 
 
+@pytest.mark.each
 @pytest.mark.parametrize("value", [float("nan"), float("inf"), {1: 2}, "\ud800", ...], ids=ascii)
 async def test_what_is_sent_is_what_was_given_or_is_refused(value: Any) -> None:
     async with AsyncClient("http://localhost", "kt_1_2", transport=httpx2.MockTransport(_unasked)) as client:
@@ -203,6 +204,7 @@ async def test_a_server_that_sends_a_line_again_and_never_its_end_is_given_up(mo
             await anext(lines)
 
 
+@pytest.mark.each
 @pytest.mark.parametrize("listed", [True, False], ids=["a list", "a run"])
 async def test_a_stream_that_ends_in_order_with_nothing_new_is_asked_for_again_later_and_later(
     monkeypatch: pytest.MonkeyPatch, listed: bool

@@ -58,6 +58,7 @@ class Pile:
             self.open[place] = msgspec.structs.replace(each, id=f"{place:032x}")
 
 
+@pytest.mark.each
 @pytest.mark.parametrize(("older", "most", "pages"), [(False, 500, 3), (True, reading.LOOKS, 4)])
 async def test_requests_that_are_alike_are_found_page_by_page_in_a_bounded_number_of_rows(
     monkeypatch: pytest.MonkeyPatch, older: bool, most: int, pages: int

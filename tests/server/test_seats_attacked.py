@@ -123,7 +123,6 @@ COMMANDS = [
 ]  # fmt: skip
 
 
-@pytest.mark.trial
 @each("words", COMMANDS, ids=" ".join)
 def test_a_page_of_html_is_an_error_in_one_line(words: list[str], capsys: Capsys) -> None:
     with answering(lambda _path: ("text/html", b"<html>\x1b[2J Welcome to nginx!")) as url:

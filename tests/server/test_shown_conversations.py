@@ -88,6 +88,7 @@ LATER: dict[str, ev.AnyEvent] = {
 }
 
 
+@pytest.mark.each
 @pytest.mark.parametrize("later", LATER)
 def test_no_reader_sees_a_secret_in_what_comes_later(later: str) -> None:
     opened = ev.FrameOpened("r", "desk", [HI], prefix="session")
@@ -113,6 +114,7 @@ WRITTEN: dict[str, dict[str, Any]] = {
 }
 
 
+@pytest.mark.each
 @pytest.mark.parametrize("written", WRITTEN)
 def test_what_a_model_may_write_is_shown(written: str) -> None:
     item = WRITTEN[written]

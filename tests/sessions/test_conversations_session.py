@@ -340,6 +340,7 @@ async def test_an_item_of_a_kind_that_nobody_knows_is_read(
     assert (await session.pop_item() or {})["waves"] == [1, {"deep": None}]
 
 
+@pytest.mark.each
 @pytest.mark.parametrize("answer", [b"<html>", b"[]", b"\xff", b"{}", b'{"data": [1]}'])
 async def test_nonsense_is_an_error_of_ours(server: ConversationsServer, answer: bytes) -> None:
     client = client_of(server, max_retries=0)

@@ -154,6 +154,7 @@ async def test_a_callable_says_who_and_what_the_host_gives_them_and_takes_it_at_
     assert [*faults_of([written(each) for each in await people.entries()])] == []
 
 
+@pytest.mark.each
 @pytest.mark.parametrize("answer", [None, "", 5, True, "robot", "nobody", ["ada"], RuntimeError("no"), HostUser("")])
 async def test_what_says_nobody_signs_nobody_in(own_key: None, answer: Any) -> None:
     says = Says()
@@ -189,6 +190,7 @@ async def test_who_signed_out_is_not_signed_in_again_by_looking_and_where_the_ho
     assert (answer.status_code, crossed.token) == (403, "")
 
 
+@pytest.mark.each
 @pytest.mark.parametrize("wrong", [{"identity": 5}, {"identity": "x remote"}, {"identity_url": "javascript:x"}])
 def test_settings_of_a_host_that_make_no_sense_are_refused(wrong: Any) -> None:
     with pytest.raises(UserError):

@@ -230,6 +230,7 @@ LIES: dict[str, Callable[[LoopbackProvider, dict[str, Any]], Any]] = {
 }
 
 
+@pytest.mark.each
 @pytest.mark.parametrize("lie", LIES)
 async def test_a_token_that_does_not_fit_lets_nobody_in(door: Door, provider: LoopbackProvider, lie: str) -> None:
     provider.token = lambda claims: LIES[lie](provider, claims)
@@ -331,6 +332,7 @@ async def test_another_claim_can_name_the_person(own_key: None, provider: Loopba
     assert [each.session for each in await door.people.sessions("bob")] == ["oidc"]
 
 
+@pytest.mark.each
 @pytest.mark.parametrize(
     "wrong",
     [

@@ -234,6 +234,7 @@ async def test_a_form_of_another_session_is_refused(door: Door) -> None:
         assert "form is not of your session" in answer.text
 
 
+@pytest.mark.each
 @pytest.mark.parametrize(
     "path",
     ["/login", "/enter", "/account", "/account/setup", "/account/links", "/login/oidc", "/login/oidc/callback"],

@@ -310,6 +310,7 @@ NO_FILTERS = [
 ]
 
 
+@pytest.mark.each
 @pytest.mark.parametrize("filter", NO_FILTERS)
 async def test_a_filter_that_is_none_is_refused(client: Client, filter: str) -> None:
     status, said = await client.asks("GET", "/Users", params={"filter": filter})
@@ -342,6 +343,7 @@ NO_REQUESTS: list[tuple[str, str, Any, str]] = [
 ]
 
 
+@pytest.mark.each
 @pytest.mark.parametrize(("method", "path", "body", "kind"), NO_REQUESTS)
 async def test_what_is_no_request_of_scim_is_refused_and_changes_nothing(
     client: Client, method: str, path: str, body: Any, kind: str

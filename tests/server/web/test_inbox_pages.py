@@ -249,6 +249,7 @@ async def test_an_edit_that_fits_no_schema_is_refused_where_it_is_typed() -> Non
         assert (sent.status_code, await state_of(app, name)) == (422, "open")
 
 
+@pytest.mark.each
 @pytest.mark.parametrize(
     ("form", "status"),
     [
@@ -295,6 +296,7 @@ async def test_requests_of_one_shape_are_decided_together() -> None:
         assert [row.agent for row in await app.inbox.list()] == ["ci"]
 
 
+@pytest.mark.each
 @pytest.mark.parametrize("part", ["grant", "alike"])
 async def test_an_approval_of_a_high_risk_is_held_wherever_it_is_given(part: str) -> None:
     app, tokens, asked = await staffed("ops", "notices")

@@ -396,7 +396,6 @@ async def test_a_token_and_a_link_are_shown_once_and_never_again(office: Office)
     assert not [each for each in await office.app.people.tokens("ben") if each.label == "phone" and each.good(0)]
 
 
-@pytest.mark.trial
 async def test_what_was_given_up_is_sent_again_by_who_administers(office: Office) -> None:
     async def dead() -> list[Any]:
         return await office.app.journal.deliveries(DeliveryQuery(state="dead"))
