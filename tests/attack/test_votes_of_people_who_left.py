@@ -110,6 +110,20 @@ async def test_a_vote_in_the_place_of_another_ends_with_the_delegation(app: App)
     assert (await check(app.journal)).violations == []
 
 
+async def returned_and_delegated_anew(people: People) -> None:
+    await left_and_came_back(people)
+    await people.delegate("ben", "eve", lasts="1h", by="ben")
+
+
+async def test_a_vote_in_the_place_of_a_person_ends_as_that_person_leaves(app: App) -> None:
+    """Whom Ben lets decide for him once he is back votes anew, as Ben himself would."""
+    await app.people.delegate("ben", "eve", lasts="1h", by="ben")
+    asked = await voted(app, returned_and_delegated_anew, by="eve")
+    assert await ends(app, asked, "cyd") == "waiting"
+    assert await ends(app, asked, "eve") == "finished"
+    assert (await check(app.journal)).violations == []
+
+
 @each("became", [left, left_and_came_back])
 async def test_a_confirmation_of_a_person_who_could_not_give_it_now_lets_nothing_run(became: Any) -> None:
     async for app in _apps(Approval(role="finance", confirm=True)):
@@ -136,7 +150,7 @@ async def test_a_call_in_doubt_is_resolved_though_a_voter_of_an_earlier_step_lef
         assert (await check(app.journal)).violations == []
 
 
-@each("became", [left, left_and_came_back, lost_the_role])
+@each("became", [left, left_and_came_back, lost_the_role, returned_and_delegated_anew])
 async def test_the_auditor_finds_a_vote_that_counted_and_could_not_be_cast(became: Any) -> None:
     """As an inbox would count it that does not ask the directory."""
 
@@ -146,6 +160,9 @@ async def test_the_auditor_finds_a_vote_that_counted_and_could_not_be_cast(becam
     async for app in _apps():
         with pytest.MonkeyPatch.context() as patch:
             patch.setattr(RequestStore, "_lapsed", nobody)
-            assert await ends(app, await voted(app, became), "cyd") == "finished"
+            by = "eve" if became is returned_and_delegated_anew else "ben"
+            if by == "eve":
+                await app.people.delegate("ben", "eve", lasts="1h", by="ben")
+            assert await ends(app, await voted(app, became, by), "cyd") == "finished"
         [found] = (await check(app.journal)).violations
-        assert (found.invariant, "a vote of 'ben'" in found.what) == ("I1", True)
+        assert (found.invariant, f"a vote of {by!r}" in found.what) == ("I1", True)

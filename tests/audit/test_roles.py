@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from functools import partial
 from typing import Any
 
 from msgspec.structs import replace
@@ -10,11 +11,14 @@ from msgspec.structs import replace
 from keyturn import Approval, MemoryJournal
 from keyturn.audit.checker import check
 from keyturn.audit.deciders import objection
+from keyturn.audit.directory import faults_of
 from keyturn.audit.roles import Roles
 from keyturn.core import events as ev
 from keyturn.core.people import Decider
 from keyturn.directory import events as de
+from keyturn.directory import provisioning
 from keyturn.directory.people import Login, People
+from keyturn.directory.provisioning import Claims, Profile
 from tests.audit.test_signatures import of_decisions, rewritten
 from tests.directory.test_signed import Desk
 
@@ -140,7 +144,18 @@ async def test_the_checker_reads_every_directory_that_people_make(own_key: None,
     await people.leave("g", "p2", by="ada")
     await people.remove("p1", by="ada")
     await people.add("p1", by="ada")
+    await people.add("idp", by="ada", kind="machine")
+    scim = await people.login(await people.issue_token("idp", ["scim"], by="ada"))
+    await people.provision(lambda now: provisioning.add_group(now, "g", "", ["p2", "p3"]), by=scim)
+    await people.map_claims("p1", Claims(("g",), ("b",)))
+    for active in (False, True):
+        for name in ("p1", "p3"):
+            profile = Profile(active=active)
+            await people.provision(partial(provisioning.change_user, person=name, profile=profile), by=scim)
+    await people.map_claims("p1", Claims((), ("a",)))
+    await people.map_claims("p1", Claims())
     entries = await people.entries()
+    assert [*faults_of([de.written(entry) for entry in entries])] == []
     roles = Roles([de.written(entry) for entry in entries])
     for place in range(len(entries) + 1):
         directory = await people.directory(place)

@@ -143,8 +143,12 @@ def _provisions(known: _Known, event: ev.AnyDirectoryEvent) -> bool:
             return True
         case ev.PersonAdded():
             return event.kind == "person"
-        case ev.PersonRemoved() | ev.PersonReturned():
+        case ev.PersonRemoved():
             return known.kinds[event.person] == "person"
+        case ev.PersonReturned():
+            groups = known.provisioned.get(event.person, set())
+            made_admin = any(_ADMIN in known.groups.get(each, ()) for each in groups)
+            return known.kinds[event.person] == "person" and not made_admin
         case ev.MembershipProvisioned():
             return not event.member or _ADMIN not in known.groups.get(event.group, ())
         case _:

@@ -56,12 +56,20 @@ def _no_names() -> _Past[frozenset[str]]:
 
 @dataclass
 class _Who:
-    """Holds the past of one person."""
+    """Holds the past of one person; what the claims of a provider give, and its provisioned groups, by themselves."""
 
     machine: bool
     here: _Past[bool] = field(default_factory=lambda: _Past(False))
     roles: _Past[frozenset[str]] = field(default_factory=_no_names)
     groups: _Past[frozenset[str]] = field(default_factory=_no_names)
+    claimed_roles: _Past[frozenset[str]] = field(default_factory=_no_names)
+    claimed_groups: _Past[frozenset[str]] = field(default_factory=_no_names)
+    provisioned: _Past[frozenset[str]] = field(default_factory=_no_names)
+
+    def groups_before(self, place: int) -> frozenset[str]:
+        """Return all groups that they were in after so many entries, whoever put them there."""
+        kept = (self.groups, self.claimed_groups, self.provisioned)
+        return frozenset[str]().union(*(each.before(place) for each in kept))
 
 
 @dataclass
@@ -129,8 +137,8 @@ class Roles:
         """
         if who.place is None or place > self.count:
             return None
-        person = self._people.get(who.id)
-        gone = person is None or not all(person.here.from_to(who.place, place))
+        people = [self._people.get(name) for name in (who.id, who.acting_for) if name]
+        gone = any(person is None or not all(person.here.from_to(who.place, place)) for person in people)
         roles = frozenset[str]() if gone else self._roles(who.id, place)
         if who.acting_for and not gone:
             lent = [each for each in self._lent.values() if each.lets(who, place, at)]
@@ -166,9 +174,9 @@ class Roles:
         if person is None or not person.here.before(place):
             return frozenset()
         inherited = (
-            self._groups[group].before(place) for group in person.groups.before(place) if group in self._groups
+            self._groups[group].before(place) for group in person.groups_before(place) if group in self._groups
         )
-        return person.roles.before(place).union(*inherited)
+        return person.roles.before(place).union(person.claimed_roles.before(place), *inherited)
 
     def _learn(self, event: ev.AnyDirectoryEvent, place: int) -> None:
         match event:
@@ -199,6 +207,18 @@ class Roles:
             case ev.Restored():
                 self._end(list(self._lent), place)
             case _:
+                self._learn_elsewhere(event, place)
+
+    def _learn_elsewhere(self, event: ev.AnyDirectoryEvent, place: int) -> None:
+        """Learn what an identity provider says of a person."""
+        match event:
+            case ev.ClaimsMapped():
+                self._of(event.person).claimed_roles.set(place, frozenset(event.roles))
+                self._of(event.person).claimed_groups.set(place, frozenset(event.groups))
+            case ev.MembershipProvisioned():
+                groups = self._of(event.person).provisioned
+                groups.set(place, groups.now | {event.group} if event.member else groups.now - {event.group})
+            case _:
                 pass
 
     def _of(self, name: str) -> _Who:
@@ -210,8 +230,8 @@ class Roles:
     def _removed(self, name: str, place: int) -> None:
         person = self._of(name)
         person.here.set(place, False)
-        person.roles.set(place, frozenset())
-        person.groups.set(place, frozenset())
+        for past in (person.roles, person.groups, person.claimed_roles, person.claimed_groups):
+            past.set(place, frozenset())
         self._end([key for key, lent in self._lent.items() if name in (lent.giver, lent.receiver)], place)
 
     def _end(self, names: list[str], place: int) -> None:

@@ -100,10 +100,15 @@ def add_user(directory: Directory, person: str, profile: Profile) -> Events:
 
 
 def change_user(directory: Directory, person: str, profile: Profile) -> Events:
-    """Change what is known of a user: deactivated they have left, reactivated they are back without credentials."""
+    """Change what is known of a user: deactivated they have left, reactivated they are back without credentials.
+
+    They are in their groups again, but for those of administrators: nobody becomes one by a provisioning client.
+    """
     found = user(directory, person)
     made: Events = []
     if profile.active and not found.here:
+        of_admins = [each for each in sorted(found.provisioned) if ADMIN in directory.groups.get(each, ())]
+        made += [ev.MembershipProvisioned(each, person, False) for each in of_admins]
         made.append(ev.PersonReturned(person))
     said = ev.UserProvisioned(person, _line(profile.name), _external(profile.external))
     if (said.name, said.external) != (found.name, found.external):

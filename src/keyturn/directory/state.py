@@ -318,9 +318,11 @@ class Directory:
 
     def lapsed(self, who: Decider, now: int, terms: Sequence[Approval], requester: str | None) -> str:
         """Return why somebody who gave a grant could not give it now for a call on these terms; "" where they could."""
-        person = self.person(who.id)
-        if person is None or (who.place or 0) < person.returned:
-            return f"{who.id} gave the grant, and has left the directory since"
+        for name in filter(None, (who.id, who.acting_for)):
+            person = self.person(name)
+            if person is None or (who.place or 0) < person.returned:
+                place = f" in the place of {name}, who" if who.acting_for == name else ", and"
+                return f"{who.id} gave the grant{place} has left the directory since"
         roles = self.roles_of(who.id)
         if who.acting_for:
             lent = [each for each in self.lent_to(who.id, now) if each.giver == who.acting_for]

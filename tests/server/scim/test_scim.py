@@ -9,6 +9,7 @@ from typing import Any
 
 import httpx2
 import pytest
+from msgspec.structs import replace
 
 from keyturn import App, MemoryJournal
 from keyturn.audit.directory import faults_of
@@ -182,6 +183,26 @@ async def test_members_of_a_group_outlast_a_deactivation_and_not_an_administrato
     await people.add("bob", by="ada")
     assert (await people.directory()).roles_of("bob") == frozenset()
     assert [*faults_of([ev.written(each) for each in await people.entries()])] == []
+
+
+async def test_nobody_is_an_administrator_again_by_being_reactivated(client: Client) -> None:
+    people = client.door.people
+    await client.asks("POST", "/Groups", {"displayName": "root", "members": [{"value": "bob"}]})
+    await client.asks("POST", "/Groups", {"displayName": "treasury", "members": [{"value": "bob"}]})
+    await people.give_role("admin", group="root", by="ada")
+    await people.give_role("finance", group="treasury", by="ada")
+    assert (await people.directory()).roles_of("bob") >= {"admin", "finance"}
+    await people.remove("bob", by="ada")
+    assert (await client.patches("/Users/bob", {"op": "replace", "value": {"active": True}}))[1]["active"] is True
+    assert (await people.directory()).roles_of("bob") == {"finance"}
+    entries = await people.entries()
+    assert [*faults_of([ev.written(each) for each in entries])] == []
+    forged = [replace(each, events=[e for e in each.events if not _ends_membership(e)]) for each in entries]
+    assert ["administrator" in why for _place, why in faults_of([ev.written(each) for each in forged])] == [True]
+
+
+def _ends_membership(event: object) -> bool:
+    return isinstance(event, ev.MembershipProvisioned) and not event.member
 
 
 async def test_a_token_of_scim_is_of_no_use_elsewhere_and_no_other_one_here(client: Client) -> None:
