@@ -187,10 +187,8 @@ class AsyncInbox:
         **details: Unpack[Details],
     ) -> Sequence[Outcome]:
         """Record one verdict on each of several requests; one that is refused holds up none of the others."""
-        given: dict[str, Any] = {"note": details.get("note")}
-        recording: Any = self.approve_all
-        if verdict == "reject":
-            recording, given["message"] = self.reject_all, details.get("message")
+        recording, more = (self.approve_all, "undo") if verdict == "approve" else (self.reject_all, "message")
+        given: dict[str, Any] = {name: details.get(name) for name in ("note", more)}
 
         async def recorded(once: str) -> Sequence[Outcome]:
             return await recording(requests, once=details.get("once") or once, **given)
@@ -321,11 +319,16 @@ class AsyncInbox:
         return asked
 
     async def approve_all(
-        self, requests: Iterable[RequestRow | Request], *, note: str | None = None, once: str | None = None
+        self,
+        requests: Iterable[RequestRow | Request],
+        *,
+        note: str | None = None,
+        undo: str | None = None,
+        once: str | None = None,
     ) -> list[Outcome]:
         """Approve each of these requests, as it was shown; return what became of each, `once` under this name."""
         named = [bodies.OneOf(id=each.id, digest=each.digest) for each in requests]
-        return await self._several("/approve_all", bodies.ApproveAll(requests=named, note=note), once)
+        return await self._several("/approve_all", bodies.ApproveAll(requests=named, note=note, undo=undo), once)
 
     async def reject_all(
         self,

@@ -162,13 +162,18 @@ class Deciding:
         return challenge_of(self._requests.people.tenant, waiting, verdict, made, **cast("SignedWords", words))
 
     async def approve_all(
-        self, requests: Iterable[RequestRow | Request | ToolApprovalItem], *, by: By, note: str | None = None
+        self,
+        requests: Iterable[RequestRow | Request | ToolApprovalItem],
+        *,
+        by: By,
+        note: str | None = None,
+        undo: str | float | None = None,
     ) -> Sequence[Outcome]:
         """Approve each of these requests, as it was shown; return what became of each, in their order.
 
-        Each is decided by itself: one that is refused holds up none of the others.
+        Each is decided by itself: one that is refused holds up none of the others. `undo` is as in `approve`.
         """
-        return [await _outcome(each, self.approve(each, by=by, note=note)) for each in _several(requests)]
+        return [await _outcome(each, self.approve(each, by=by, note=note, undo=undo)) for each in _several(requests)]
 
     async def reject_all(
         self,

@@ -116,7 +116,7 @@ class OwnInbox:
         """Record one verdict on each of several requests; one that is refused holds up none of the others."""
         note = details.get("note")
         if verdict == "approve":
-            return await self._inbox.approve_all(requests, by=self._by, note=note)
+            return await self._inbox.approve_all(requests, by=self._by, note=note, undo=details.get("undo"))
         return await self._inbox.reject_all(requests, by=self._by, note=note, message=details.get("message"))
 
     async def mark(

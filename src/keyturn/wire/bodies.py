@@ -236,6 +236,7 @@ class ApproveAll(Said, frozen=True, kw_only=True):
 
     requests: _Several
     note: Note | None = None
+    undo: Length | None = None
 
 
 class RejectAll(Said, frozen=True, kw_only=True):

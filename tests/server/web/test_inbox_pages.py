@@ -8,6 +8,7 @@ from typing import Any
 import pytest
 
 from keyturn import App, Ask, ExternalAgent, MemoryJournal
+from keyturn.engine.run.log_cache import log_in
 from keyturn.inbox.listing import first_page
 from keyturn.inbox_screen.screen import filters_of
 from keyturn.presenting.source import RequestSource
@@ -286,13 +287,16 @@ async def test_a_grant_covers_what_was_shown(form: dict[str, str], status: int) 
 async def test_requests_of_one_shape_are_decided_together() -> None:
     app, tokens, _asked = await staffed("notices", "notices", "ci")
     async with app:
-        ada = Visiting(app, tokens["ada"])
+        ada = Visiting(app, tokens["ada"], undo="60s")
         rows = [row for row in await app.inbox.list() if row.agent == "notices"]
         page = await ada.see(f"/requests/{rows[0].id}/alike")
         ticks = re.findall(r'name="(is\.[0-9a-f.]+)"', page.text)
         assert len(ticks) == 2
         form = {**await ada.fields(f"/requests/{rows[0].id}/alike"), "verdict": "approve", **dict.fromkeys(ticks, "on")}
         assert "2 of 2" in (await ada.send(f"/requests/{rows[0].id}/alike", form)).text
+        for row in rows:
+            decided = (await log_in(app.journal, row.run)).run.decided[row.call]
+            assert (decided.by, decided.undo_ms) == ("ada", 60_000), "as an approval on the page of a request"
         assert [row.agent for row in await app.inbox.list()] == ["ci"]
 
 

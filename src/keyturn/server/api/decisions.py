@@ -131,7 +131,7 @@ async def to_sign(here: ApiContext, request: IdPath, body: Annotated[bodies.Sign
 async def approve_all(here: ApiContext, body: Annotated[bodies.ApproveAll, taken(bodies.ApproveAll)]) -> Any:
     """Approve several requests, each as it was shown; one that is refused holds up none of the others."""
     rows, missing = await _several(here, body.requests)
-    made = await here.inbox.decide_all(rows, "approve", note=body.note)
+    made = await here.inbox.decide_all(rows, "approve", note=body.note, undo=body.undo)
     return answer(_outcomes(body.requests, [*made, *missing]))
 
 

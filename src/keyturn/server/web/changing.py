@@ -7,6 +7,7 @@ word comes, the word does not count.
 from __future__ import annotations
 
 import asyncio
+from collections.abc import Iterable
 from typing import Any, NamedTuple, cast
 
 from fastapi import APIRouter
@@ -24,6 +25,7 @@ from ...presenting.asking import is_held, unrecorded
 from ...presenting.list_row import row_of
 from ...presenting.shown_request import ShownRequest
 from ..errors import refused
+from ..undoing import undo_for, undoable
 from ..visitor import standing_of
 from .blocks import Block, blocks_of
 from .form import DeciderPage, ReaderPage, form_of
@@ -271,7 +273,7 @@ async def decide_alike(request: HttpRequest, at: ReaderPage, name: str) -> Respo
             raise UserError("tick those that you mean")
         if form.get("verdict") == "approve":
             check_seen(await asyncio.to_thread(payload_of, row.request), form)
-            done = await at.inbox.decide_all(rows, "approve", note=form.get("note") or None)
+            done = await _approved(at, rows, form.get("note") or None)
         elif form.get("verdict") == "reject":
             words: Details = {"message": form.get("message") or None, "note": form.get("note") or None}
             done = await at.inbox.decide_all(rows, "reject", **words)
@@ -279,5 +281,19 @@ async def decide_alike(request: HttpRequest, at: ReaderPage, name: str) -> Respo
             raise NotAllowed("several requests are approved or rejected together, nothing else")
     except KeyturnError as error:
         return await told(at, name, error)
-    outcomes = [(each.request, _became(each)) for each in done]
-    return await drawn(at, "alike_done.html", outcomes=outcomes, verdict=form["verdict"], tool=row.tool)
+    shown = {
+        "outcomes": [(each.request, _became(each)) for each in done],
+        "verdict": form["verdict"],
+        "undoable": form["verdict"] == "approve" and undoable(at.settings, row),
+        "tool": row.tool,
+    }
+    return await drawn(at, "alike_done.html", **shown)
+
+
+async def _approved(at: PageContext, rows: Iterable[RequestRow], note: str | None) -> list[Outcome]:
+    """Approve each request; it can be undone where an approval on its own page can."""
+    done: list[Outcome] = []
+    for row in rows:
+        undo = await undo_for(at.app, at.settings, row)
+        done += await at.inbox.decide_all([row], "approve", note=note, undo=undo)
+    return done
