@@ -130,7 +130,8 @@ def test_a_line_that_cannot_be_read_reaches_nobody_and_an_editor_answers_what_it
     whole = json.dumps(asks(7, makes())).encode()
     for unreadable in (b"[" * 3_000 + b"]" * 3_000, b"9" * 5_000, b'"\xff"'):  # which other readers can read
         gate.from_agent(whole.replace(b'"make"', unreadable, 1) + b"\n")
-    assert (shown, len(logged)) == ([], 3)
+    gate.from_agent(whole[:-1] + b',"method":"session/update"}\n')  # some readers take the first of two, some the last
+    assert (shown, len(logged)) == ([], 4)
     read = b'{"jsonrpc":"2.0","id":3,"method":"fs/read_text_file","params":{}}\n'
     gate.from_agent(read)
     assert shown == [read]

@@ -260,7 +260,8 @@ def test_a_hook_imports_neither_the_engine_nor_a_library(ruled: Desk, tmp_path: 
 
 
 def test_what_is_no_call_and_what_fails_is_refused(desk: Desk) -> None:
-    for body in ("", "[]", "{", '{"hook_event_name": "Stop"}', '{"hook_event_name": "PreToolUse"}'):
+    twice = json.dumps(sent())[:-1] + ', "tool_name": "Read"}'
+    for body in ("", "[]", "{", '{"hook_event_name": "Stop"}', '{"hook_event_name": "PreToolUse"}', twice):
         made = asked(desk, body)
         assert (made.code, made.stdout) == (2, ""), body
         assert made.stderr.startswith("keyturn: "), body

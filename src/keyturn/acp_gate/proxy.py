@@ -15,6 +15,7 @@ from ..asks.ask import AskState
 from ..client.asks import AsyncAsks
 from ..core.errors import KeyturnError, UserError
 from ..gating.claims import Attempt, reported
+from ..hooks.named_once import parsed
 from .permissions import REQUEST, Permission, SeenCalls, permission_of, refusal
 
 Send = Callable[[bytes], None]
@@ -61,13 +62,13 @@ class AcpGate:
     def _read(self, line: bytes, side: str) -> Iterator[tuple[dict[str, Any], bytes]]:
         """Yield the messages of a line, one or a batch, each with its text; what cannot be read is dropped."""
         try:
-            parsed: Any = json.loads(line)
+            read: Any = parsed(line)
         except (ValueError, RecursionError) as error:
             self._log(f"a line of the {side} was dropped: it cannot be read as JSON ({type(error).__name__})")
             return
-        if isinstance(parsed, dict):
-            yield cast("dict[str, Any]", parsed), line
-        batch = cast("list[dict[str, Any]]", parsed) if isinstance(parsed, list) else []
+        if isinstance(read, dict):
+            yield cast("dict[str, Any]", read), line
+        batch = cast("list[dict[str, Any]]", read) if isinstance(read, list) else []
         yield from ((each, _line(each)) for each in batch if isinstance(each, dict))
 
     async def close(self) -> None:

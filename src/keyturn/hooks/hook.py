@@ -16,6 +16,7 @@ from collections.abc import Callable, Generator, Mapping
 from typing import Any, cast
 
 from .host import HookAnswer, HookCall, HookHost
+from .named_once import parsed
 from .server import AskServer, ServerRefused
 
 _STEP = 5.0
@@ -46,7 +47,7 @@ def answered(
     """
     call: HookCall | None = None
     try:
-        sent: Any = json.loads(text)
+        sent: Any = parsed(text)
         call = host.read(cast("dict[str, Any]", sent)) if isinstance(sent, dict) else None
         if call is None:
             return _refused("this hook decides about tool calls, and was sent something else")

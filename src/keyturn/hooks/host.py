@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Callable, Mapping
 from typing import Any, NamedTuple, cast
+
+from .named_once import parsed
 
 
 class HookCall(NamedTuple):
@@ -82,4 +83,4 @@ def read_arguments(given: object) -> dict[str, Any]:
     >>> read_arguments('{"city": "Bern"}'), read_arguments("")
     ({'city': 'Bern'}, {'input': ''})
     """
-    return arguments_of(json.loads(given) if isinstance(given, str) and given else given)
+    return arguments_of(parsed(given) if isinstance(given, str) and given else given)
