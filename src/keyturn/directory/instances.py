@@ -40,12 +40,16 @@ class InstanceReceiver(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 
 
 class Instance(msgspec.Struct, frozen=True, forbid_unknown_fields=True, omit_defaults=True):
-    """Holds what is known of an instance: how it was submitted, by which key its token is made, where it hears."""
+    """Holds what is known of an instance: how it was submitted, where it hears, and of what its token is made.
+
+    That is a key of the journal, and `salt`, which no instance of the same name in another tenant has.
+    """
 
     name: str
     submitted: str
     key: str
     delivery: InstanceReceiver | None = None
+    salt: str = ""
 
 
 def account_of(provisioner: str, key: str) -> str:
@@ -151,9 +155,10 @@ def _set(account: str, instance: Instance) -> ev.SettingChanged:
 # What cannot be read in the log -----------------------------------------------------------------------------------
 
 
-def token_of(keys: Ring, account: str, key: str) -> str:
-    """Return the token of an instance, which is derived from this key of the journal: the same one each time."""
-    text = hashlib.sha256(keys.mac("instance token", account.encode(), key=key).encode()).hexdigest()
+def token_of(keys: Ring, account: str, made: Instance) -> str:
+    """Return the token of an instance, which is derived from its key of the journal: the same one each time."""
+    mac = keys.mac("instance token", account.encode(), made.salt.encode(), key=made.key)
+    text = hashlib.sha256(mac.encode()).hexdigest()
     return f"kt_{text[:12]}_{text[12:60]}"
 
 

@@ -10,10 +10,11 @@ from contextlib import asynccontextmanager
 from typing import Any
 from uuid import uuid4
 
+import httpx2
 import pytest
 import uvicorn
 
-from keyturn import ExternalAgent, UserError
+from keyturn import App, ExternalAgent, MemoryJournal, UserError
 from keyturn.asks.webhooks import CallerWebhooks
 from keyturn.audit.directory import faults_of
 from keyturn.channels.base import Message, Recipient
@@ -303,6 +304,25 @@ async def test_a_provisioner_hands_out_nothing_that_outlasts_its_token_and_chang
     ):
         with pytest.raises((NotAllowed, UserError)):
             await desk.there(refused)
+
+
+async def test_a_token_of_an_instance_is_of_no_use_in_another_tenant_that_has_one_of_the_same_name() -> None:
+    journal, made = MemoryJournal(), list[tuple[Any, str]]()
+    for tenant in ("acme", "umbrella"):
+        app = App([ExternalAgent()], journal.of(tenant), worker=False)
+        await app.people.start("ada")
+        await app.people.add("cloud", kind="machine", by="ada")
+        provisions = {"authorization": f"Bearer {await app.people.issue_token('cloud', ['provision'], by='ada')}"}
+        client = httpx2.AsyncClient(transport=httpx2.ASGITransport(app=app.asgi()), base_url="http://localhost")
+        path, headers = "/aap/v1/instances", {**provisions, "idempotency-key": "laptop-7"}
+        tokens = [(await client.post(path, json={}, headers=headers)).json()["credential"]["token"] for _ in range(2)]
+        assert tokens[0] == tokens[1], "the same one each time"
+        made.append((client, tokens[0]))
+    for at, (client, _own) in enumerate(made):
+        for whose, (_other, token) in enumerate(made):
+            asked = await client.get("/v1/asks/none", headers={"authorization": f"Bearer {token}"})
+            assert asked.status_code == (404 if at == whose else 401), (at, whose)
+        await client.aclose()
 
 
 def test_the_auditor_accepts_what_a_provisioner_may_make_and_nothing_else() -> None:

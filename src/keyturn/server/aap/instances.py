@@ -156,8 +156,9 @@ async def create(request: Request) -> Response:
         if account in (await at.people.directory()).people:
             return await _credential(at, account, submitted, 200)
         delivery = None if given.delivery is None else await at.verified(account, given.delivery)
-        made = Instance(given.instance_name or account, submitted, at.keys.ids[0], delivery)
-        token = instances.token_of(at.keys, account, made.key)
+        name, salt = given.instance_name or account, secrets.token_hex(16)
+        made = Instance(name, submitted, at.keys.ids[0], delivery, salt)
+        token = instances.token_of(at.keys, account, made)
 
         def decided(now: Directory) -> Any:
             own = now.tokens.get(at.here.visitor.login.token)
@@ -182,7 +183,7 @@ async def _credential(at: Provisioner, account: str, submitted: str, status: int
         raise AapRefused(409, "idempotency_conflict", "the idempotency key was already used for another instance")
     if known.key not in at.keys:
         raise AapRefused(409, "credential_unavailable", "the credential was made with a key that was retired since")
-    token = instances.token_of(at.keys, account, known.key)
+    token = instances.token_of(at.keys, account, known)
     until = directory.tokens[id_in(token)].expires_at
     credential = {"token": token} | ({} if until is None else {"expires_at": timestamp(until)})
     return _json({"instance": _shown(account, known), "credential": credential}, status)
