@@ -157,7 +157,8 @@ def _set(account: str, instance: Instance) -> ev.SettingChanged:
 
 def token_of(keys: Ring, account: str, made: Instance) -> str:
     """Return the token of an instance, which is derived from its key of the journal: the same one each time."""
-    mac = keys.mac("instance token", account.encode(), made.salt.encode(), key=made.key)
+    salt = [made.salt.encode()] if made.salt else []
+    mac = keys.mac("instance token", account.encode(), *salt, key=made.key)
     text = hashlib.sha256(mac.encode()).hexdigest()
     return f"kt_{text[:12]}_{text[12:60]}"
 

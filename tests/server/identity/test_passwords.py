@@ -80,6 +80,17 @@ async def test_a_browser_that_is_known_of_one_person_is_not_known_of_another(doo
     assert answers.count(429) == 3
 
 
+async def test_a_browser_that_is_known_of_one_whose_id_begins_with_another_is_not_known_of_that(door: Door) -> None:
+    await door.people.add("bobby", by="ada")
+    await door.people.set_password("bobby", QUICK.hash(PASSWORD), by="bobby")
+    bobby = door.browser()
+    assert (await bobby.log_in("bobby")).status_code == 303
+    shifted = f"by{bobby.cookies.get('keyturn_known')}"
+    guesses = door.browser(address="198.51.100.1", cookie=f"keyturn_known={shifted}")
+    answers = [(await guesses.log_in("bob", f"{n} wrong words here")).status_code for n in range(8)]
+    assert answers == [403] * 6 + [429] * 2
+
+
 async def test_a_browser_that_is_known_of_another_tenant_has_no_attempts_of_its_own(own_key: None) -> None:
     journal = MemoryJournal()
     mine, others = await Door(journal=journal).peopled(), await Door(journal=journal.of("others")).peopled()
