@@ -255,6 +255,11 @@ COMBINED: dict[str, tuple[Approval, Approval, Approval | None]] = {
         OPS,
         Approval(role="ops", expires="1h"),
     ),
+    "an escalation to people to whom the other does not escalate": (
+        Approval(role="ops", expires="1h", on_expiry="escalate", escalate_to=("zoe",)),
+        Approval(role="ops", expires="2h", escalate_to=("zoe",)),
+        Approval(role="ops", expires="1h"),
+    ),
 }
 
 

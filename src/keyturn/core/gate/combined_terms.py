@@ -135,7 +135,8 @@ def _people(outer: Approval, inner: Approval) -> dict[str, Any] | None:
 
 def _expiry(sooner: Approval, later: Approval) -> dict[str, Any]:
     taken = {"expires": sooner.expires, "warn_before": sooner.warn_before, "max_asks": sooner.max_asks}
-    if sooner.on_expiry != "escalate" or not later.limits_deciders or sooner.escalate_to == later.escalate_to:
+    alike = (sooner.on_expiry, sooner.escalate_to) == (later.on_expiry, later.escalate_to)
+    if sooner.on_expiry != "escalate" or not later.limits_deciders or alike:
         return {**taken, "on_expiry": sooner.on_expiry, "escalate_to": sooner.escalate_to}
     return taken
 
