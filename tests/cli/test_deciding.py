@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import json
 import os
+import re
 import sys
 
 import pytest
@@ -22,7 +23,9 @@ def test_a_request_is_listed_shown_approved_and_followed_to_its_end(here: Here, 
     assert f"  digest: {asked['digest']}\n" in shown
     assert f"keyturn approve {asked['id'][:8]} --digest {asked['digest'][:16]}\n" in shown
     done = here("approve", asked["id"][:8], "--digest", asked["digest"][:16], "--note", "invoice 7")
-    assert done == (0, f'approved: pay of "desk", request {asked["id"][:8]}, by "ada" (claimed)\n', "")
+    then = "It starts as soon as a worker takes up the run. Until then you can undo it: keyturn withdraw"
+    said = f'approved: pay of "desk", request {asked["id"][:8]}, by "ada" (claimed). {then} {asked["id"][:8]}\n'
+    assert done == (0, said, "")
     assert here("requests").out == "no pending requests\n"
     [row] = here("requests", "--all", "--json").data
     assert (row["state"], row["by"]) == ("approve", "ada")
@@ -100,7 +103,7 @@ def test_an_edit_is_checked_by_its_tool_and_shown_before(
     done = here("edit", *named, *app, "--yes")
     assert done.code == 0, done
     assert "  | -amount: 500\n  | +amount: 50\n" in done.out
-    assert done.out.endswith(f'approved with your edit: pay of "desk", request {asked["id"][:8]}, by "ada" (claimed)\n')
+    assert f'approved with your edit: pay of "desk", request {asked["id"][:8]}, by "ada" (claimed). It st' in done.out
     assert 'other arguments {"to": "ann", "amount": 50}' in here("tail", asked["run"]).out
 
 
@@ -213,6 +216,10 @@ def test_at_a_terminal_it_is_shown_and_asked(here: Here, wait_for: Wait) -> None
     _, code = at_a_terminal([*command, "approve", asked["id"][:8]], (b"y or n >", b"\x04"), environ=environ)
     assert code == 3
     assert here("show", asked["id"], "--json").data["state"] == "open"
+    words = [(b"empty: none >", b"too much\n"), (b"y or n >", b"n\n")]
+    shown, code = at_a_terminal([*command, "reject", asked["id"]], *words, environ=environ | {"TZ": "Europe/Berlin"})
+    assert (code, "Rejecting ends the request for everyone. It cannot be undone." in shown) == (3, True)
+    assert re.search(r"requested: \d{4}-\d\d-\d\d \d\d:\d\d:\d\d CES?T \(\d\d:\d\d UTC\)", shown)
     edit = ["edit", asked["id"], "--app", f"{here.name}:app", "--set", "amount=5"]
     shown, code = at_a_terminal([*command, *edit], (b"y or n >", b"y\n"), environ=environ)
     assert code == 0, shown

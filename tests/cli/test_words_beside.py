@@ -87,7 +87,8 @@ def test_the_agent_is_asked_back(here: Here, wait_for: Wait) -> None:
     named = (asked["id"], "--digest", asked["digest"])
     assert here("ask", asked["id"], " ", "--digest", asked["digest"]).code == 1
     done = here("ask", asked["id"], "Which Ann?\x1b[2J", "--digest", asked["digest"], "--note", "two of them")
-    assert (done.code, done.out) == (0, f'asked: pay of "desk", request {asked["id"][:8]}, by "ada" (claimed)\n')
+    then = "The call does not run. The agent reads your question, and can request approval again."
+    assert done == (0, f'asked: pay of "desk", request {asked["id"][:8]}, by "ada" (claimed). {then}\n', "")
     assert "\x1b" not in here("tail", asked["run"]).out
     assert here("approve", *named).code == 1
 

@@ -306,7 +306,7 @@ def test_why_it_asks_and_until_when() -> None:
     agent = Agent("clerk", model=ScriptedModel([[function_call("t")], "Done."]), tools=[tool])
     _, keyboard = settled(agent, "?", "r", "")
     assert "reason: needs_approval raised ValueError" in keyboard.text
-    assert "Expires at 2" in keyboard.text
+    assert "expires: 2" in keyboard.text
     assert "digest" in keyboard.text
 
 

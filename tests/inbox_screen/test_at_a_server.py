@@ -86,7 +86,7 @@ async def test_a_request_is_shown_whole_and_approved() -> None:
         name = at.screen.list.at
         await at.seen()
         await at.press("a")
-        await at.says("Recorded", "1 of 2")
+        await at.says("Recorded: You approved (1 of 2).", "needed: ben. Press u")
         assert (await at.does(at.app.inbox.get(name))).request.votes[0].by == "ada"
         await at.says("your vote")
 

@@ -42,8 +42,10 @@ async def test_a_approves_exactly_what_was_shown_and_the_result_comes_live() -> 
     async with desk("notices") as at:
         await at.seen()
         await at.press("a")
-        await at.says("Recorded: approved", "sent to #ops")
+        await at.says("Recorded: You approved this call", "outcome: approved by ada", "sent to #ops")
         assert (await at.row("send_notice")).state == "approve"
+        await at.press("u")
+        await at.says("Nothing to withdraw: It ran, and returned its result.")
 
 
 @pytest.mark.trial
@@ -54,7 +56,7 @@ async def test_high_risk_takes_the_key_twice() -> None:
         await at.says("High risk: press a again")
         assert (await at.row("delete_backups")).state == "open"
         await at.press("a")
-        await at.says("Recorded: approved")
+        await at.says("Recorded: You approved this call")
 
 
 async def test_nothing_runs_before_its_last_row_was_on_the_screen() -> None:
@@ -66,7 +68,7 @@ async def test_nothing_runs_before_its_last_row_was_on_the_screen() -> None:
         await at.says("not all rows are shown yet")
         await at.seen()
         await at.press("a")
-        await at.says("Recorded: approved")
+        await at.says("Recorded: You approved this call")
 
 
 async def test_a_key_that_was_being_typed_when_it_came_up_decides_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -151,7 +153,7 @@ async def test_r_rejects_with_a_reason_that_the_terms_want() -> None:
         await at.press("r")
         await at.until(lambda: at.asks)
         await at.type("Not those three.")
-        await at.says("Recorded: rejected", "Not those three.")
+        await at.says("Recorded: You rejected this call", "Not those three.")
 
 
 async def test_e_changes_the_call_which_is_shown_before_it_runs() -> None:
@@ -164,7 +166,7 @@ async def test_e_changes_the_call_which_is_shown_before_it_runs() -> None:
         assert (await at.row("send_notice")).state == "open"
         await at.seen()
         await at.press("a")
-        await at.says("Recorded: approved with other arguments", "sent to #dev")
+        await at.says("Recorded: You approved this call with other", "sent to #dev")
 
 
 @pytest.mark.trial
@@ -174,7 +176,7 @@ async def test_w_answers_a_question_by_the_number_of_a_choice() -> None:
         await at.press("w")
         await at.until(lambda: at.asks)
         await at.type("2")
-        await at.says("Recorded: answered", "Hamburg")
+        await at.says("Recorded: You answered", "Hamburg")
 
 
 @pytest.mark.trial
@@ -185,7 +187,7 @@ async def test_g_approves_calls_like_it() -> None:
         await at.until(lambda: at.asks)
         at.screen.screen.query_one("#where", Input).focus()
         await at.press("enter")
-        await at.says("Recorded: approved")
+        await at.says("Recorded: You approved this call")
         assert len(await at.app.inbox.grants()) == 1
 
 
@@ -210,7 +212,7 @@ async def test_b_asks_the_agent_back_and_nothing_runs() -> None:
         await at.press("b")
         await at.until(lambda: at.asks)
         await at.type("Who reads it?")
-        await at.says("Recorded:", "Who reads it?")
+        await at.says("Recorded: You asked the agent a question", "question: ada asked the agent", "Who reads it?")
         assert (await at.row("send_notice")).state in ("reject", "asked_back")
 
 
@@ -277,7 +279,7 @@ async def test_the_models_words_are_those_with_which_it_proposed_the_call_also_o
         await at.press("r")
         await at.until(lambda: at.asks)
         await at.type("No.")
-        await at.says("Recorded: rejected")
+        await at.says("Recorded: You rejected this call")
         run = at.screen.view.detail.row.run if at.screen.view.detail else ""
         await at.app.run(run).result(20)
         await at.screen.look()

@@ -88,7 +88,7 @@ async def test_two_people_make_a_quorum_on_two_screens() -> None:
     async with desk("support") as at:
         await at.seen()
         await at.press("a")
-        await at.says("Recorded: 1 of 2 approvals.")
+        await at.says("Recorded: You approved (1 of 2). One more")
         await at.app.inbox.approve(await at.row("refund"), by=Login("ben"))
         await at.says("refunded 129 for A-1042")
 
@@ -103,6 +103,9 @@ async def test_time_runs_out_while_it_is_looked_at() -> None:
         await at.says("Expired. Nothing ran.")
         await at.press("a", "r", "w")
         assert not at.asks
+        await at.app.wait((await at.row("delete_backups")).run, 20)
+        await at.screen.look()
+        await at.says("outcome: expired", "You missed this one.")
 
 
 async def test_a_long_list_is_bounded() -> None:

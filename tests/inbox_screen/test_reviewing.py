@@ -60,4 +60,4 @@ async def test_what_has_to_be_looked_at_is_approved_only_after_a_while() -> None
             assert await app.inbox.list()
             clock.now += 6_000
             await at.press("a")
-            await at.says("Recorded: approved")
+            await at.says("Recorded: You approved this call")

@@ -83,7 +83,7 @@ async def test_a_call_is_signed_with_the_key_that_the_person_enrolled(place: str
         await at.says("Sign the decision", "decision: approve", row.digest, "key: ")
         assert row.state == "open"
         await at.press("enter")
-        await at.says("Recorded", "approved")
+        await at.says("Recorded: You approved this call")
         row = await state(at)
         assert (row.state, row.by) == ("approve", "ada")
         log = await done(at, at.app.journal.read(row.run))

@@ -12,6 +12,7 @@ from typing import Any, LiteralString, cast
 from ..core.preview import Diff, Preview, Text
 from ..engine.views.items import ToolApprovalItem
 from ..presenting.asking import FIND_OUT, agent_task, agent_words
+from ..presenting.clock import here
 from ..presenting.message_context import ADVICE, Context
 from ..render.escape import Escaped, escape
 from ..render.names import doubtful_names
@@ -69,7 +70,7 @@ def describe(screen: Terminal, item: ToolApprovalItem) -> None:
     if item.reason:
         screen.label("reason", item.reason)
     if item.expires_at is not None:
-        screen.say("Expires at {:%Y-%m-%d %H:%M} UTC.", item.expires_at)
+        screen.label("expires", here(item.expires_at))
     if item.difference:
         before, after = (json.dumps(item.difference[side], indent=2) for side in ("before", "after"))
         screen.say()
@@ -92,7 +93,7 @@ def _tell_start(screen: Terminal, item: ToolApprovalItem) -> None:
     request = item.request
     screen.say(_IN_DOUBT)
     if request.started_at is not None:
-        screen.say("Started on {:%Y-%m-%d} at {:%H:%M:%S} UTC.", request.started_at, request.started_at)
+        screen.label("started", here(request.started_at))
     if request.started_by:
         screen.label("started by", request.started_by)
     if request.former is not None:

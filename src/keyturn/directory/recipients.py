@@ -17,6 +17,7 @@ from ..core.errors import UserError
 from ..core.gate.reviews import kept_from_review
 from ..core.people import barred
 from ..core.request import Request
+from ..journal.rows import RequestRow
 from .on_call import notified_first
 from .people import People
 from .state import ADMIN, Directory, Person
@@ -87,6 +88,19 @@ def may_hear(directory: Directory, person: Person, request: Request | None, now:
     if request is None:
         return ADMIN in directory.roles_of(person.id)
     return _may_decide(directory, person.id, request, now)
+
+
+def still_asked(directory: Directory, row: RequestRow, now: int) -> list[str]:
+    """Return who can still approve an open request, by name; none before the first vote where one is enough."""
+    shown = row.request
+    terms = shown.terms_now
+    said = {vote.by for vote in shown.votes} | {*shown.not_for}
+    if row.state != "open" or terms is None or not (said or terms.quorum > 1):
+        return []
+    due = terms.unsigned
+    found = (directory.decider(name, now, "authenticated", terms, shown.requester) for name in sorted(directory.people))
+    able = (who for who in found if who is not None and not barred(due, who, shown.requester))
+    return [who.id for who in able if not said & {who.id, who.principal} and directory.people[who.id].kind == "person"]
 
 
 def _may_decide(directory: Directory, person: str, request: Request, now: int) -> bool:

@@ -14,8 +14,8 @@ from ..core.people import Proof
 from ..inbox.naming import Outcome
 from ..inbox.personal import SIGNABLE, Details, Marking, Verdict, signed_of
 from ..journal.rows import RequestRow
-from ..presenting.asking import STATES, is_held, unrecorded, vote_of
-from ..presenting.recorded import still_needed
+from ..presenting.asking import STATES, is_held, unrecorded
+from ..presenting.recorded import overrules, starts_with
 from ..presenting.shown_request import ShownRequest
 from ..screens.asking import TextDialog
 from ..screens.call_view import CallView
@@ -30,9 +30,6 @@ from .request_view import InboxRequestView
 from .signing import SignDialog, sign_off_screen
 
 _AGAIN = 5.0  # seconds within which a second key means it
-
-
-_WITHDRAWN: LiteralString = "Your vote was withdrawn"
 
 
 class InboxDecidingApp(LettersApp[None]):
@@ -100,7 +97,19 @@ class InboxDecidingApp(LettersApp[None]):
                 self._own.discard(name)
             return
         await self.look()
-        self.say_of(request, done, still_needed(row.request) if done == _WITHDRAWN else _told(row), "good")
+        self.say_of(request, done, await self._came_of(row), "good")
+
+    async def _came_of(self, row: RequestRow) -> str:
+        """Say what came of a decision that was just made, and which key undoes it."""
+        try:
+            made = (await self.seat.reads(row.id)).recorded
+        except KeyturnError:  # it is on record, and what came of it cannot be read
+            made = None
+        if made is None:
+            return "" if row.state == "open" else STATES.get(row.state, row.state)
+        if made.undo == "approval":
+            return f"{made.heading} {made.then.removesuffix('.')}: press u."
+        return f"{made.heading} {made.then}{' Press u to withdraw your vote.' if made.undo else ''}"
 
     async def deliver(self, request: ShownRequest, verdict: Verdict, **details: Unpack[Details]) -> None:
         """Record a verdict on exactly what was shown, signed where the terms want that."""
@@ -109,8 +118,7 @@ class InboxDecidingApp(LettersApp[None]):
             if proof is None:
                 return
             details["proof"] = proof
-        done = _WITHDRAWN if verdict == "withdraw" else "Recorded"
-        await self.record(request, lambda: self.seat.decide(request, verdict, **details), done)
+        await self.record(request, lambda: self.seat.decide(request, verdict, **details))
 
     async def mark_request(
         self, request: ShownRequest, mark: Marking, done: LiteralString, lasts: str | None = None
@@ -124,7 +132,9 @@ class InboxDecidingApp(LettersApp[None]):
 
     async def _approve(self, request: ShownRequest, **more: Any) -> None:
         if self._is_high() and not self._signs() and not self._meant_it(request):
-            self.view.say("High risk: press a again to approve", request.item.qualified_name or "", "waits")
+            starts = starts_with(request.item.request)
+            lead: LiteralString = "High risk: press a again to approve"
+            self.view.say(lead, f"{request.item.qualified_name or ''}; {starts}", "waits")
             return
         note = await self._reason(request, "approve")
         if note is None:
@@ -158,7 +168,7 @@ class InboxDecidingApp(LettersApp[None]):
         words: LiteralString = (
             "reason, which the model reads" if needed else "reason, which the model reads; empty: none"
         )
-        why = await self.line_for(request, "Reject it", words)
+        why = await self.line_for(request, "Reject it", words, overrules(request.item.request))
         if why is None or (needed and not why):
             return
         noted: dict[str, Any] = {"note": why} if needed else {}
@@ -265,7 +275,7 @@ class InboxDecidingApp(LettersApp[None]):
         await self.mark_request(request, "snooze", "Snoozed for 1 hour", "1h")
 
     async def withdraw(self, request: ShownRequest) -> None:
-        """Withdraw one's own vote, while others are still needed."""
+        """Withdraw one's own vote while others are still needed, or an approval before its call starts."""
         await self.deliver(request, "withdraw")
 
     def _terms(self) -> Approval:
@@ -334,12 +344,6 @@ def _asking(request: ShownRequest) -> tuple[str, str, int]:
 def _signed_as(verdict: Verdict, details: Details) -> Verdict:
     """Return the verdict that is signed: an approval with other arguments is an edit."""
     return "edit" if verdict == "approve" and details.get("edit") is not None else verdict
-
-
-def _told(row: RequestRow) -> str:
-    if row.state == "open" and row.request.votes:
-        return f"{vote_of(row.request)}. {still_needed(row.request)} Press u to withdraw your vote."
-    return "" if row.state == "open" else STATES.get(row.state, row.state)
 
 
 LETTERS: dict[str, Callable[[InboxDecidingApp, ShownRequest], Awaitable[None]]] = {

@@ -9,10 +9,11 @@ from typing import LiteralString, NamedTuple, cast
 from ..console.screen import Terminal, TooNarrow
 from ..core.preview import Diff, Preview
 from ..presenting.asking import FIND_OUT, MARKS, STATES, agent_words, facts_of, question_of, risk_words, votes_of
-from ..presenting.clock import span, stamp
+from ..presenting.clock import here, span
 from ..presenting.list_row import ListRow
 from ..presenting.message_context import ADVICE, Context
 from ..presenting.notifications import delivered_of, undelivered_first
+from ..presenting.recorded import MISSED, deciders
 from ..presenting.trail import UPHELD, TrailMark
 from ..render.escape import escape
 from ..render.layout import LayoutLine
@@ -92,6 +93,7 @@ def head_rows(detail: Detail, now: int, width: int) -> Iterator[Row]:
     risk: list[tuple[str, str]] = [(_STYLES.get(detail.mark, "quiet"), f"{sign} {word}")]
     if row.state != "open":
         yield risk
+        yield from _outcome_rows(detail, width)
         return
     if row.expires_at is not None:
         risk += [("text", "  "), *_clock(row.expires_at, row.asked_at, now, width - len(word) - 4)]
@@ -104,13 +106,44 @@ def head_rows(detail: Detail, now: int, width: int) -> Iterator[Row]:
         yield from ours("note", FIND_OUT, width)
 
 
+def _outcome_rows(detail: Detail, width: int) -> Iterator[Row]:
+    """Draw what became of a request that is over, and that its reader missed it."""
+    row = detail.row
+    word = STATES.get(row.state, row.state)
+    by = f" by {' and '.join(deciders(row))}" if deciders(row) else ""
+    at = "" if row.closed_at is None else f", {here(row.closed_at)}"
+    yield from labelled("title", "outcome", f"{word}{by}{at}", width)
+    if detail.missed:
+        yield from labelled("waits", "note", " ".join(MISSED), width)
+
+
+def _thread_rows(detail: Detail, now: int, width: int) -> Iterator[Row]:
+    """Draw the questions to the agent that stand with a request, each with its answer."""
+    for each in detail.thread:
+        asked = each.exchange
+        about = " about the earlier request" if each.before else ""
+        lead = f"{asked.by or 'An approver'} asked the agent{about} {span(now - asked.asked_at)} ago"
+        yield from labelled("heading", "question", lead, width)
+        yield from _written(asked.question, width)
+        if not asked.answered_at:
+            yield from ours("waits", "The agent has not answered yet.", width)
+            continue
+        again = "It requested approval again: press n to show the new request." if each.after else ""
+        again = again or ("It did not request approval again." if not asked.after else "")
+        yield from labelled("heading", "answer", f"{span(now - asked.answered_at)} ago. {again}".strip(), width)
+        for text in asked.answer:
+            yield from _written(text, width)
+    if detail.thread:
+        yield []
+
+
 def _clock(expires: int, asked: int, now: int, room: int) -> list[tuple[str, str]]:
     left = expires - now
     if left <= 0:
         return [("bad", "expired")]
     style = "waits" if left < _LATE else "text"
     told = f"{span(left)} left"
-    at = f", until {stamp(expires)}"
+    at = f", until {here(expires)}"
     full = max(1, round(_BAR * min(left / max(expires - asked, 1), 1)))
     bar = "\u2501" * full + "\u2500" * (_BAR - full)
     if room >= len(told) + len(at) + _BAR + 2:
@@ -147,13 +180,14 @@ def _changed_tool(detail: Detail) -> Preview:
 def known_rows(detail: Detail, now: int, width: int) -> Iterator[Row]:
     """Draw what is known of a request: what became of it, who decides and did, and last what others wrote."""
     shown = detail.row.request
+    yield from _thread_rows(detail, now, width)
     if len(detail.trail) > 1:
         yield from ours("title", "What happened", width)
         for mark in detail.trail:
             if mark.kind != UPHELD:
                 yield from _mark_rows(mark, now, width)
         yield []
-    for fact in facts_of(detail.row, now):
+    for fact in facts_of(detail.row, now, here):
         words = ", ".join(filter(None, (fact.ago, fact.after)))
         text = " \u00b7 ".join(filter(None, (fact.text, words)))
         yield from labelled("note" if fact.mark else "heading", cast("LiteralString", fact.word), text, width)

@@ -20,8 +20,10 @@ from ..inbox.signing_key import signing_key
 from ..journal.rows import RequestRow
 from ..presenting.asking import Standing, mark_of
 from ..presenting.edit_preview import EditPreview
+from ..presenting.exchange import Question
 from ..presenting.message_context import Context
 from ..presenting.notifications import Notification
+from ..presenting.recorded import Recorded
 from ..presenting.shown_request import ShownRequest, bare_item
 from ..presenting.trail import TrailMark
 
@@ -77,6 +79,9 @@ class Detail(NamedTuple):
     head: int
     ran: bool
     notified: Sequence[Notification] = ()
+    recorded: Recorded | None = None
+    missed: bool = False
+    thread: Sequence[Question] = ()
 
     @property
     def mark(self) -> str:
@@ -130,7 +135,19 @@ class InboxSeat:
         row = found.row
         kept = before is not None and before.asking == (row.id, row.digest, row.revision)
         request = before.request if before is not None and kept else await self._request(row)
-        return Detail(row, request, found.standing, found.context, found.trail, found.lines, found.ran, found.notified)
+        return Detail(
+            row,
+            request,
+            found.standing,
+            found.context,
+            found.trail,
+            found.lines,
+            found.ran,
+            found.notified,
+            found.recorded,
+            found.missed,
+            found.thread,
+        )
 
     async def _request(self, row: RequestRow) -> ShownRequest:
         if self.inbox.server is not None:

@@ -33,6 +33,7 @@ _FEW = 4
 _ROOMY = 60  # columns
 _BESIDE = {"c": Letter("claim"), "z": Letter("snooze")}
 _VOTED = {"u": Letter("withdraw your vote")}
+_APPROVED = {"u": Letter("withdraw the approval")}
 _GLASS = {"!": Letter("emergency override", runs=True)}
 _REST = {"s": Letter("show more")}
 
@@ -92,6 +93,8 @@ class InboxRequestView(CallView):
     def letters(self, request: ShownRequest) -> dict[str, Letter]:
         """Return the letters that this person has for this request, as it stands now."""
         detail = self.detail
+        if detail is not None and detail.recorded is not None and detail.recorded.undo == "approval":
+            return dict(_APPROVED)
         if detail is None or detail.row.state != "open" or self.late:
             return {}
         made = {} if request.seen_whole else dict(_REST)
@@ -115,9 +118,24 @@ class InboxRequestView(CallView):
             made.pop("x", None)
         return made | _BESIDE
 
+    def say_nothing_to_withdraw(self) -> None:
+        """Say why the letter that withdraws does nothing here."""
+        if self.request is None or self.detail is None:
+            return
+        made = self.detail.recorded
+        self.say("Nothing to withdraw", "you have no vote on this request" if made is None else made.then, "waits")
+
     def key_words(self, request: ShownRequest) -> list[tuple[str, LiteralString]]:
         """Return the keys as they stand below the request; where there is little room, the first of them."""
         words = super().key_words(request)
+        standing = None if self.detail is None else self.detail.standing
+        if (
+            standing is not None
+            and standing.withdraws
+            and standing.voted in ("approve", "edit")
+            and request.edit is None
+        ):
+            words = [each for each in words if each[0] != "a"]  # it repeats the vote, and is no next step
         if self.size.width >= _ROOMY or len(words) <= _FEW:
             return words
         return [*(each for each in words if each[0] in _FIRST), ("?", "all keys")]

@@ -233,6 +233,8 @@ class InboxApp(InboxDecidingApp):
         if shown and self.view.take(letter, event.time):
             event.stop()
             event.prevent_default()
+        elif shown and letter == "u":
+            self.view.say_nothing_to_withdraw()
 
     def action_go(self, step: int) -> None:
         """Move the cursor."""

@@ -5,8 +5,7 @@ Sentences are ours; names and texts of others stand apart from them and are esca
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from datetime import UTC, tzinfo
+from collections.abc import Callable, Iterator
 from typing import Any, Literal, LiteralString, NamedTuple, cast
 
 from ..core.approval import Approval
@@ -42,8 +41,8 @@ MARKS: dict[str, tuple[str, str]] = {
 #: The risks that have a mark of their own, from the highest.
 RISKS = ("critical", "high", "medium", "low")
 FIND_OUT: LiteralString = (
-    "To find out, check the system that the tool changes for an effect of these arguments, and the log of the process "
-    "that started the call. Nothing runs while this request is open."
+    "To find out, check the system that the tool changes for an effect of these arguments, and what the worker that "
+    "started the call logged. Nothing runs while this request is open."
 )
 NOTHING_RAN = ("reject", "expire", "did_not_run", "answer", "asked_back", "drill_passed", "drill_failed", "void")
 
@@ -225,6 +224,10 @@ def looking_of(row: RequestRow, person: str, now: int) -> Looking | None:
     return Looking(takes, takes if since is None else min(takes, max(0, since + takes - now)), since is not None)
 
 
+#: How a time in milliseconds is worded for a reader.
+TimeWords = Callable[[int], str]
+
+
 class Fact(NamedTuple):
     """Holds one line of what is known of a request: our word for it, data, and our words behind it.
 
@@ -239,17 +242,17 @@ class Fact(NamedTuple):
     at: int = 0
 
 
-def facts_of(row: RequestRow, now: int, zone: tzinfo = UTC) -> list[Fact]:
-    """Return why it asks, who may decide, and what holds for it, with times of the reader's zone.
+def facts_of(row: RequestRow, now: int, worded: TimeWords = stamp) -> list[Fact]:
+    """Return why it asks, who may decide, and what holds for it, with times as they are `worded` for the reader.
 
     >>> row = RequestRow("5e1f", "run", "r/1.0", "approval", "pay", "desk", "d1", 0)
     >>> (found := facts_of(row, 5_000)[-1]).word, found.ago, found.after[:16]
     ('requested', '5 s ago', '1970-01-01 00:00')
     """
-    return list(_facts(row, row.request, now, zone))
+    return list(_facts(row, row.request, now, worded))
 
 
-def _facts(row: RequestRow, shown: Request, now: int, zone: tzinfo) -> Iterator[Fact]:
+def _facts(row: RequestRow, shown: Request, now: int, worded: TimeWords) -> Iterator[Fact]:
     if task := agent_task(shown.path):
         yield Fact("task", task, "from the agent that called it")
     again = shown.revision > 1 and row.kind == "approval" and not shown.steps
@@ -269,15 +272,15 @@ def _facts(row: RequestRow, shown: Request, now: int, zone: tzinfo) -> Iterator[
         if term.about not in DECIDERS and term.about != "expiry":  # which has its time below
             yield Fact(term.about, "", term.text)
     if row.expires_at is not None and row.state == "open":
-        yield Fact("expires", "", f"{stamp(row.expires_at, zone)}; then {at_expiry(terms)}")
+        yield Fact("expires", "", f"{worded(row.expires_at)}; then {at_expiry(terms)}")
     if shown.started_at is not None and row.kind != "external":
         by = shown.started_by or ""
         started = in_ms(shown.started_at)
-        yield Fact("started by", by, stamp(started, zone), ago=f"{span(now - started)} ago", at=started)
+        yield Fact("started by", by, worded(started), ago=f"{span(now - started)} ago", at=started)
     if shown.former is not None:
         yield Fact("approved by", shown.former.by or "a grant", STATES.get(shown.former.verdict, ""))
     asked, ago = row.asked_at, f"{span(now - row.asked_at)} ago"
-    yield Fact("requested again" if again else "requested", "", stamp(asked, zone), ago=ago, at=asked)
+    yield Fact("requested again" if again else "requested", "", worded(asked), ago=ago, at=asked)
 
 
 def seconds(ms: int) -> str:
@@ -325,11 +328,10 @@ class Voted(NamedTuple):
     by: str
     word: str
     ago: str
-    at: str
     note: str
 
 
-def votes_of(shown: Request, now: int, zone: tzinfo = UTC) -> list[Voted]:
+def votes_of(shown: Request, now: int) -> list[Voted]:
     """Return who voted already."""
     steps = {vote: number for number, step in enumerate(shown.met, 1) for vote in map(id, step.votes)}
     return [
@@ -337,7 +339,6 @@ def votes_of(shown: Request, now: int, zone: tzinfo = UTC) -> list[Voted]:
             each.by,
             STATES.get(each.verdict, each.verdict) + (f", step {steps[id(each)]}" if id(each) in steps else ""),
             span(now - in_ms(each.at)),
-            stamp(in_ms(each.at), zone),
             each.note or "",
         )
         for each in said_so_far(shown)

@@ -37,6 +37,19 @@ def stamp(ms: int, zone: tzinfo = UTC) -> str:
     return f"{moment(ms).astimezone(zone):%Y-%m-%d %H:%M:%S %Z}"
 
 
+def here(at: datetime | int) -> str:
+    """Return a time for a terminal: in the zone of this machine, with UTC beside it where that is another one.
+
+    >>> here(0) if datetime.now().astimezone().utcoffset() == timedelta() else "1970-01-01 00:00:00 UTC"
+    '1970-01-01 00:00:00 UTC'
+    """
+    time = moment(at) if isinstance(at, int) else at.astimezone(UTC)
+    local = time.astimezone()
+    if not local.utcoffset():
+        return f"{time:%Y-%m-%d %H:%M:%S} UTC"
+    return f"{local:%Y-%m-%d %H:%M:%S %Z} ({time:%H:%M} UTC)"
+
+
 def in_ms(at: datetime) -> int:
     """Return a time in milliseconds since 1970.
 

@@ -28,6 +28,14 @@ class Exchange(NamedTuple):
     after: str = ""
 
 
+class Question(NamedTuple):
+    """Holds a question to the agent, with its answer; `before` and `after` name the requests, "" for the one shown."""
+
+    exchange: Exchange
+    before: str
+    after: str
+
+
 def exchanges_of(steps: Iterable[ev.Step]) -> list[Exchange]:
     """Return the questions that were asked in a run, in their order."""
     found: list[Exchange] = []

@@ -5,17 +5,35 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import NamedTuple
 
-from ..core.events import Step
 from ..journal.rows import RequestRow, RunRow
 from .asking import Standing
-from .call_history import EditedArguments, edited_in
-from .message_context import NOTHING_SAID, Context, context_of
+from .call_history import EditedArguments
+from .exchange import Question
+from .message_context import NOTHING_SAID, Context
 from .notifications import Notification
-from .trail import TrailMark, trail_of, was_started
+from .recorded import Recorded
+from .trail import TrailMark
+
+
+class Reader(NamedTuple):
+    """Says who reads of a request, and when; `people` can still approve it, and `may` says whether the reader could.
+
+    >>> Reader("ada", 5_000).people
+    ()
+    """
+
+    person: str
+    now: int
+    people: Sequence[str] = ()
+    may: bool = False
 
 
 class RequestFacts(NamedTuple):
-    """Holds a request and what stands beside it: `lines` of its run's log, and whether its call was started."""
+    """Holds a request and what stands beside it: `lines` of its run's log, and whether its call was started.
+
+    `recorded` is what its reader did about it and what came of that, `missed` says that it expired and that they could
+    have decided it, and `thread` holds the questions to the agent.
+    """
 
     row: RequestRow
     standing: Standing
@@ -25,16 +43,10 @@ class RequestFacts(NamedTuple):
     ran: bool = False
     notified: Sequence[Notification] = ()
     edited: EditedArguments | None = None
-
-    @classmethod
-    def of(
-        cls, row: RequestRow, standing: Standing, steps: Sequence[Step], notified: Sequence[Notification] = ()
-    ) -> RequestFacts:
-        """Return what the log of its run has of a request."""
-        trail = trail_of(steps, row.call)
-        edited = edited_in(steps, row.call)
-        context = context_of(steps, row.call)
-        return cls(row, standing, context, trail, len(steps), was_started(trail), notified, edited)
+    recorded: Recorded | None = None
+    people: Sequence[str] = ()
+    missed: bool = False
+    thread: Sequence[Question] = ()
 
 
 class Story(NamedTuple):

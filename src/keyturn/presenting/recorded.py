@@ -45,6 +45,12 @@ _NEXT = {
     "right": "The review is on record.",
     "wrong": "The review is on record. What ran is not undone.",
 }
+#: What is said of a request that expired, to each person who could have decided it.
+MISSED = (
+    "You missed this one.",
+    "It expired before enough approvers had decided; you could have decided it. The call did not run. "
+    "The agent reads that it expired, and can request approval again.",
+)
 _REJECTED = "The call does not run. The agent reads that it was rejected"
 _RUNS = ("approve", "edit", "retry")
 
@@ -218,13 +224,13 @@ def starts_with(request: Request, *, voted: bool = False) -> str:
     >>> starts_with(asked, voted=True)
     'the last approval starts the call at once, and it cannot be undone. Until then you can withdraw your vote.'
     >>> starts_with(asked)
-    'once approved, the call starts at once and cannot be undone.'
+    'once approved, the call starts at once, and then cannot be undone.'
     """
     if voted or missing(request) > 1 or len(request.met) + 1 < request.steps:
         return (
             "the last approval starts the call at once, and it cannot be undone. Until then you can withdraw your vote."
         )
-    return "once approved, the call starts at once and cannot be undone."
+    return "once approved, the call starts at once, and then cannot be undone."
 
 
 def still_needed(request: Request, people: Sequence[str] = ()) -> str:

@@ -47,12 +47,16 @@ class LettersApp(App[T]):
         finally:
             self._acting.remove(request)
 
-    async def line_for(self, request: ShownRequest, title: LiteralString, words: LiteralString) -> str | None:
-        """Ask for a line about a request, whose choices stand above it."""
+    async def line_for(
+        self, request: ShownRequest, title: LiteralString, words: LiteralString, means: str = ""
+    ) -> str | None:
+        """Ask for a line about a request, whose choices stand above it, and what the line `means` for it."""
 
         def above(width: int) -> Iterator[Row]:
             yield from labelled("heading", "call", request.item.qualified_name or "", width)
             for number, choice in enumerate(request.choices, 1):
                 yield from labelled("heading", "choice", f"{number}  {choice}", width)
+            if means:
+                yield from labelled("note", "note", means, width)
 
         return await self.push_screen_wait(LineDialog(title, words, above))

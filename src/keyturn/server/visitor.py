@@ -18,14 +18,15 @@ from starlette.responses import Response
 from ..application.app import App
 from ..core.durations import milliseconds
 from ..core.errors import KeyturnError, NotAllowed
-from ..core.people import barred
 from ..directory.credentials import first_set_up
 from ..directory.events import BY_HOST, BY_PROVIDER
 from ..directory.login import Login
 from ..directory.provisioning import map_claims
+from ..directory.recipients import may_hear, still_asked
 from ..directory.state import ADMIN, Directory, Person, Token
 from ..journal.rows import RequestRow
 from ..presenting.asking import Standing, standing
+from ..presenting.facts import Reader
 from ..support.keys import ring
 from .guard import SAFE
 from .host_identity import claims_of, host_user
@@ -219,19 +220,6 @@ def csrf_token(token: str) -> str:
     return hmac.new(hashlib.sha256(token.encode()).digest(), b"keyturn form", hashlib.sha256).hexdigest()[:32]
 
 
-def still_asked(visitor: Visitor, row: RequestRow, now: int) -> list[str]:
-    """Return who can still approve an open request, by name; none before the first vote where one is enough."""
-    shown, directory = row.request, visitor.directory
-    terms = shown.terms_now
-    said = {vote.by for vote in shown.votes} | {*shown.not_for}
-    if row.state != "open" or terms is None or not (said or terms.quorum > 1):
-        return []
-    due = terms.unsigned
-    found = (directory.decider(name, now, "authenticated", terms, shown.requester) for name in sorted(directory.people))
-    able = (who for who in found if who is not None and not barred(due, who, shown.requester))
-    return [who.id for who in able if not said & {who.id, who.principal} and directory.people[who.id].kind == "person"]
-
-
 async def standing_of(app: App, visitor: Visitor, row: RequestRow) -> Standing:
     """Return what a visitor can do about a request, and why not where they cannot."""
     terms, requester = row.request.terms_now, row.request.requester
@@ -242,3 +230,10 @@ async def standing_of(app: App, visitor: Visitor, row: RequestRow) -> Standing:
     if visitor.person.kind == "machine":
         return Standing((), "A service account cannot decide.")
     return standing(row, who, may=visitor.may("decide"))
+
+
+def reader_of(visitor: Visitor, row: RequestRow, now: int) -> Reader:
+    """Return a visitor as one who reads of a request: who else can approve it, and whether they could decide it."""
+    directory = visitor.directory
+    may = row.state == "expire" and may_hear(directory, visitor.person, row.request, now)
+    return Reader(visitor.id, now, still_asked(directory, row, now), may)

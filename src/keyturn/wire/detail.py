@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from datetime import datetime
-from typing import Any
+from typing import Any, Literal
 
 import msgspec
 
@@ -12,10 +12,12 @@ from ..core.encodable import in_milliseconds, moment
 from ..core.strict import parse
 from ..presenting.asking import Standing
 from ..presenting.call_history import EditedArguments
+from ..presenting.exchange import Exchange, Question
 from ..presenting.facts import RequestFacts
 from ..presenting.message_context import Context
 from ..presenting.notifications import Notification
 from ..presenting.pressure import KINDS, Sign
+from ..presenting.recorded import Recorded
 from ..presenting.trail import TrailMark
 from ..render.escape import Escaped, arrived, escape
 from .responses import RequestSeen
@@ -124,11 +126,62 @@ class EditSeen(msgspec.Struct, frozen=True):
     after: Any
 
 
+class RecordedSeen(msgspec.Struct, frozen=True):
+    """Says what you did about the request and what comes of it.
+
+    `undo` is what you can withdraw: your `vote`, the `approval`, or "" for nothing. The call starts in `left`
+    milliseconds, where it is held for that long.
+    """
+
+    heading: str
+    then: str
+    undo: Literal["", "vote", "approval"] = ""
+    left: int = 0
+
+    @property
+    def recorded(self) -> Recorded:
+        """Return what it shows; whatever could act is escaped."""
+        return Recorded(escape(self.heading, keep=""), escape(self.then, keep=""), self.undo, self.left)
+
+
+class QuestionSeen(msgspec.Struct, frozen=True):
+    """Describes a question to the agent, and its answer once it has one; escaped, and clipped.
+
+    `before` and `after` are ids: of the request that was asked about, and of the one that the agent made then; "" is
+    this request, or none.
+    """
+
+    before: str
+    by: str
+    question: str
+    asked_at: datetime
+    answer: list[str]
+    answered_at: datetime | None
+    after: str
+
+    @classmethod
+    def of(cls, given: Question) -> QuestionSeen:
+        """Show one question."""
+        each = given.exchange
+        answered = moment(each.answered_at) if each.answered_at else None
+        words = list(map(str, each.answer))
+        return cls(given.before, each.by, str(each.question), moment(each.asked_at), words, answered, given.after)
+
+    @property
+    def question_shown(self) -> Question:
+        """Return what it shows; whatever could act is escaped once more."""
+        answered = 0 if self.answered_at is None else in_milliseconds(self.answered_at)
+        asked, words = in_milliseconds(self.asked_at), tuple(map(arrived, self.answer))
+        made = Exchange(self.before, self.by, arrived(self.question), asked, words, answered, self.after)
+        return Question(made, self.before, self.after)
+
+
 class RequestDetail(msgspec.Struct, frozen=True):
     """Holds a request and what stands beside it.
 
     `lines` is how many lines the run's log has, `ran` says whether the call was started, and `edited` what an approval
-    with other arguments made of them.
+    with other arguments made of them. `recorded` is what you did about it, `people` can still approve it, `missed` says
+    that it expired and that you could have decided it, and `thread` holds the questions to the agent.
     """
 
     request: RequestSeen
@@ -140,6 +193,10 @@ class RequestDetail(msgspec.Struct, frozen=True):
     now: datetime
     notified: list[NotificationSeen] = []
     edited: EditSeen | None = None
+    recorded: RecordedSeen | None = None
+    people: list[str] = []
+    missed: bool = False
+    thread: list[QuestionSeen] = []
 
     @classmethod
     def of(cls, facts: RequestFacts, now: int) -> RequestDetail:
@@ -148,7 +205,11 @@ class RequestDetail(msgspec.Struct, frozen=True):
         notified = [NotificationSeen.of(each) for each in facts.notified]
         beside = StandingSeen.of(facts.standing), ContextSeen.of(facts.context)
         edited = None if facts.edited is None else EditSeen(*(parse(text or "{}") for text in facts.edited))
-        return cls(RequestSeen.of(facts.row), *beside, marks, facts.lines, facts.ran, moment(now), notified, edited)
+        made = None if facts.recorded is None else RecordedSeen(*facts.recorded)
+        more = made, list(facts.people), facts.missed, [QuestionSeen.of(each) for each in facts.thread]
+        return cls(
+            RequestSeen.of(facts.row), *beside, marks, facts.lines, facts.ran, moment(now), notified, edited, *more
+        )
 
     @property
     def facts(self) -> RequestFacts:
@@ -157,7 +218,10 @@ class RequestDetail(msgspec.Struct, frozen=True):
         notified = [each.notification for each in self.notified]
         sides = None if self.edited is None else (canonical(self.edited.before), canonical(self.edited.after))
         edited = None if sides is None else EditedArguments(*sides)
-        return RequestFacts(self.request.row, *beside, self.lines, self.ran, notified, edited)
+        made = None if self.recorded is None else self.recorded.recorded
+        people = [escape(each, keep="") for each in self.people]
+        more = made, people, self.missed, [each.question_shown for each in self.thread]
+        return RequestFacts(self.request.row, *beside, self.lines, self.ran, notified, edited, *more)
 
 
 def _plain(text: Escaped | None) -> str | None:

@@ -131,7 +131,7 @@ async def test_an_approval_is_undone_before_its_call_starts_but_for_high_risk() 
         assert (await app.inbox.get(asked["notices"])).state == "open"
         assert "You withdrew the approval. The call did not run, and is pending approval" in words(await ada.see(page))
         risky = words(await ada.see(f"/requests/{asked['ci']}"))
-        assert "High risk: once approved, the call starts at once and cannot be undone." in risky
+        assert "High risk: once approved, the call starts at once, and then cannot be undone." in risky
         await ada.decide(asked["ci"], "approve")
         assert "data-undo" not in (await ada.see(f"/requests/{asked['ci']}")).text
 

@@ -1,4 +1,4 @@
-"""Ask the person at the terminal a question with two answers."""
+"""Ask the person at the terminal: a question with two answers, or for a line."""
 
 from __future__ import annotations
 
@@ -20,3 +20,15 @@ def said_yes(screen: Terminal, question: LiteralString) -> bool:
             return False
         if typed in ("y", "yes", "n", "no"):
             return typed.startswith("y")
+
+
+def line_of(screen: Terminal, words: LiteralString) -> str:
+    """Ask for a line; the end of the input is an empty one.
+
+    >>> line_of(Terminal(ask=lambda prompt: " too much "), "Reason")
+    'too much'
+    """
+    try:
+        return screen.read(words).strip()
+    except EOFError:
+        return ""

@@ -22,6 +22,7 @@ from ...inbox.naming import Outcome
 from ...inbox.personal import Details, PersonalInbox
 from ...journal.rows import RequestRow
 from ...presenting.asking import step_words
+from ...presenting.clock import here
 from ...render.escape import escape, quote
 from ..finding import SHORT, find_request
 from ..with_journal import Told
@@ -94,7 +95,7 @@ def _parts(row: RequestRow) -> Iterator[str]:
     yield f"of {quote(row.agent)} in run {row.run[:SHORT]}"
     if request.requester is not None:
         yield f"for {quote(request.requester)}"
-    yield f"requested on {request.asked_at:%Y-%m-%d %H:%M:%SZ}"
+    yield f"requested on {here(request.asked_at)}"
     if request.steps:
         yield f"in {step_words(request)}"
     needed = (request.terms or Approval()).quorum

@@ -13,18 +13,19 @@ from typing import Any, LiteralString, NamedTuple, cast
 from ...console.screen import Terminal
 from ...core.approval import Approval
 from ...core.drill_words import drill_outcome
-from ...core.errors import Conflict, UserError
+from ...core.errors import Conflict, KeyturnError, UserError
+from ...core.records import RUNS
 from ...inbox.personal import Details, PersonalInbox
 from ...journal.rows import GrantRow, Query, RequestRow
 from ...presenting.asking import vote_of
 from ...presenting.grant_words import SCOPES, covered_words
-from ...presenting.recorded import still_needed
+from ...presenting.recorded import Recorded, overrules, starts_soon, starts_with, still_needed
 from ...presenting.shown_request import ShownRequest, bare_item
 from ...render.escape import Escaped, escape, quote
 from ...render.length import is_long
 from ..finding import SHORT, find_request
 from ..with_journal import Told, hinting
-from .asking import said_yes
+from .asking import line_of, said_yes
 from .batch import decide_alike
 from .drawing import beside, draw_request
 from .edits import edited
@@ -56,6 +57,10 @@ async def decide(inbox: PersonalInbox, verb: Verb, arguments: argparse.Namespace
         words = {"output": ShownRequest(bare_item(row)).answer(words["typed"])}
     if verb.name == "edit" and row.state == "open":
         words |= await edited(inbox, row, arguments)
+    if asked.at_terminal and row.state == "open":
+        _say_what_follows(verb, row)
+        if verb.name == "reject":
+            _ask_for_reason(row, words)
     if asked.at_terminal and verb.name != "edit" and not (_saw_all(verb, row) and _said_yes(verb.name, words)):
         return Told(["nothing was decided"], {"request": row.id, "state": row.state}, NOT_DONE)
     if verb.name == "edit" and words.pop("declined", False):
@@ -70,7 +75,15 @@ async def decide(inbox: PersonalInbox, verb: Verb, arguments: argparse.Namespace
     with hinting(known, ", or sign with --sign" if verb.signs else ""):
         done = await inbox.decide(row.id, verdict, **details)
     given = [grant for grant in await _grants(inbox, row) if grant.id not in {each.id for each in before}]
-    return _told(verb, done, given, "" if known else " (claimed)")
+    return _told(verb, done, given, "" if known else " (claimed)", await _recorded(inbox, done))
+
+
+async def _recorded(inbox: PersonalInbox, row: RequestRow) -> Recorded | None:
+    """Return what came of a decision as every interface words it; None where this token or name reads nothing of it."""
+    try:
+        return (await inbox.facts(row.id)).recorded
+    except KeyturnError:
+        return None
 
 
 def _needs_proof(row: RequestRow) -> bool:
@@ -115,6 +128,28 @@ _QUESTIONS: dict[str, LiteralString] = {
 }
 
 
+def _ask_for_reason(row: RequestRow, words: dict[str, Any]) -> None:
+    """Ask for the reason of a rejection that was given none; an empty line is none, where the terms require none."""
+    if words.get("message"):
+        return
+    screen = Terminal.here()
+    screen.say()
+    needed = (row.request.terms or Approval()).reason != "optional"
+    typed = line_of(screen, "Reason, which the model reads" if needed else "Reason, which the model reads; empty: none")
+    if typed:
+        words["message"] = typed
+        if needed:
+            words["note"] = typed
+
+
+def _say_what_follows(verb: Verb, row: RequestRow) -> None:
+    """Say before a decision is confirmed what it does, and whether it can be undone."""
+    if verb.name == "reject":
+        Terminal.here().label("note", overrules(row.request))
+    elif verb.name in ("approve", "grant", "edit") and row.kind == "approval":
+        Terminal.here().label("note", starts_with(row.request))
+
+
 def _saw_all(verb: Verb, row: RequestRow) -> bool:
     """Ask whether a long call was seen whole, before a decision that lets it run."""
     if verb.name not in _LETS_RUN or not is_long(ShownRequest(bare_item(row)).lines()):
@@ -149,19 +184,27 @@ def _grant_words(grant: Any) -> Escaped:
     return Escaped(f"{where}{uses}{until}, in {SCOPES[grant.scope].name}")
 
 
-def _told(verb: Verb, row: RequestRow, given: Sequence[GrantRow], claimed: str) -> Told:
+def _then(row: RequestRow, made: Recorded | None) -> str:
+    """Say what comes of a decision, with the command that undoes it: an approved call may have started by now."""
+    if row.state in RUNS:
+        soon = made.then if made is not None and made.undo == "approval" else starts_soon()
+        return f". {soon.removesuffix('.')}: keyturn withdraw {row.id[:SHORT]}"
+    return "" if made is None or not made.then else f". {made.then}"
+
+
+def _told(verb: Verb, row: RequestRow, given: Sequence[GrantRow], claimed: str, made: Recorded | None) -> Told:
     """Tell what a decision came to."""
     request = row.request
     needed = (request.terms or Approval()).quorum
     by = row.by or (request.votes[-1].by if request.votes else "")
     about = f"{escape(row.tool, keep='')} of {quote(row.agent)}, request {row.id[:SHORT]}"
     if row.state == "open":
-        needs = still_needed(request)
+        needs = still_needed(request) if made is None else made.then
         said = f"recorded: {about}, {vote_of(request)}. {needs} To undo: keyturn withdraw {row.id[:SHORT]}"
     elif drill_outcome(row.state):
         said = f"{drill_outcome(row.state)} ({about})"
     else:
-        said = f"{verb.done}: {about}, by {quote(by)}{claimed}"
+        said = f"{verb.done}: {about}, by {quote(by)}{claimed}{_then(row, made)}"
     rows = [said, *(f"grant {grant.id}" for grant in given)]
     votes = [{"by": vote.by, "verdict": vote.verdict} for vote in request.votes]
     data = {"request": row.id, "run": row.run, "state": row.state, "by": row.by, "votes": votes, "needed": needed}

@@ -17,6 +17,7 @@ from ...core.request import Request, Vote
 from ...inbox.personal import PersonalInbox
 from ...journal.rows import RequestRow
 from ...presenting.asking import Standing
+from ...presenting.clock import here
 from ...presenting.facts import RequestFacts
 from ...presenting.message_context import NOTHING_SAID, Context
 from ...presenting.notifications import Notification, delivered_of, undelivered_first
@@ -66,7 +67,7 @@ def draw_request(
             screen.label("voted", f"step {number}: {_vote(vote)}")
     for vote in request.votes:
         screen.label("voted", _vote(vote))
-    screen.say("Requested on {:%Y-%m-%d} at {:%H:%M:%S} UTC.", request.asked_at, request.asked_at)
+    screen.label("requested", here(request.asked_at))
     if row.state != "open":
         _draw_end(screen, row)
     elif row.expires_at is not None:
@@ -126,7 +127,7 @@ def _option(terms: Approval, term: Term) -> str:
 def _vote(vote: Vote) -> str:
     given = "" if vote.params is None else f" {json.dumps(vote.params, ensure_ascii=False)}"
     note = f", note: {vote.note}" if vote.note else ""
-    return f"{vote.verdict}{given} by {vote.by or 'unknown'} on {vote.at:%Y-%m-%d %H:%M:%SZ}{note}"
+    return f"{vote.verdict}{given} by {vote.by or 'unknown'} on {here(vote.at)}{note}"
 
 
 def _draw_clock(screen: Terminal, left: int) -> None:
@@ -145,14 +146,14 @@ def _draw_marks(screen: Terminal, request: Request, now: int) -> None:
     """Say who is on it, and who put it off; what is over is not told."""
     claim = request.claim
     if claim is not None and claim.lasts(now):
-        screen.label("claimed by", f"{claim.by} until {claim.until:%Y-%m-%d %H:%M:%SZ}")
+        screen.label("claimed by", f"{claim.by} until {here(claim.until)}")
     for mark in request.snoozed:
         if mark.lasts(now):
-            screen.label("snoozed by", f"{mark.by} until {mark.until:%Y-%m-%d %H:%M:%SZ}")
+            screen.label("snoozed by", f"{mark.by} until {here(mark.until)}")
 
 
 def _draw_end(screen: Terminal, row: RequestRow) -> None:
-    at = "" if row.closed_at is None else f" on {moment(row.closed_at):%Y-%m-%d %H:%M:%SZ}"
+    at = "" if row.closed_at is None else f" on {here(row.closed_at)}"
     by = f" by {row.by}" if row.by and row.state != "expire" else ""
     screen.label("state", f"{STATES.get(row.state, row.state)}{by}{at}")
 
@@ -173,7 +174,7 @@ def draw_trail(screen: Terminal, trail: Sequence[TrailMark]) -> None:
     screen.rule("What happened")
     for mark in trail:
         by = f" by {mark.by}" if mark.by else ""
-        screen.label(cast("LiteralString", f"{moment(mark.at):%Y-%m-%d %H:%M:%SZ}"), f"{mark.word}{by}")
+        screen.label(cast("LiteralString", here(mark.at)), f"{mark.word}{by}")
         lines = [LayoutLine("context", line) for line in str(mark.text or "").split("\n") if line]
         for drawn in screen.rows([lines]):
             screen.show(drawn)

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import argparse
 from collections.abc import Callable
-from datetime import datetime
 from typing import Any, LiteralString, NamedTuple, cast
 
 from ...core.errors import UserError
@@ -16,6 +15,7 @@ from ...core.request import Mark
 from ...inbox.personal import Details, Marking, PersonalInbox
 from ...journal.rows import RequestRow
 from ...presenting.asking import own_vote
+from ...presenting.clock import here
 from ...presenting.recorded import still_needed
 from ...render.escape import escape, quote
 from ..finding import SHORT, SHORTEST, find_request
@@ -130,7 +130,7 @@ def _claimed(before: RequestRow, after: RequestRow, _who: str) -> str:
     if mark is None:  # it was released, or settled, between the two
         return "not claimed"
     instead = f" instead of {quote(other.by)}" if other is not None and other.by != mark.by else ""
-    return f"claimed by {quote(mark.by)}{instead} until {until(mark.until)}"
+    return f"claimed by {quote(mark.by)}{instead} until {here(mark.until)}"
 
 
 def _released(_before: RequestRow, _after: RequestRow, _who: str) -> str:
@@ -139,22 +139,12 @@ def _released(_before: RequestRow, _after: RequestRow, _who: str) -> str:
 
 def _snoozed(_before: RequestRow, after: RequestRow, who: str) -> str:
     mark: Mark | None = next((mark for mark in after.request.snoozed if mark.by == who), None)
-    ends = "" if mark is None else f" until {until(mark.until)}"
+    ends = "" if mark is None else f" until {here(mark.until)}"
     return f"snoozed for {quote(who)} only{ends}: requests --mine hides it"
 
 
 def _unsnoozed(_before: RequestRow, _after: RequestRow, who: str) -> str:
     return f"unsnoozed: requests --mine lists it again for {quote(who)}"
-
-
-def until(at: datetime) -> str:
-    """Return a time for people to read.
-
-    >>> from datetime import UTC
-    >>> until(datetime(2026, 11, 2, 9, 30, tzinfo=UTC))
-    '2026-11-02 09:30:00Z'
-    """
-    return f"{at:%Y-%m-%d %H:%M:%SZ}"
 
 
 _ROWS = (

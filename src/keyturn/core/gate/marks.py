@@ -159,7 +159,7 @@ def too_late(by: str, at: int) -> Conflict:
     """Make the `Conflict` that tells who takes an approval back too late by whom the call was started, and when."""
     winner = by or "the process that has the run"
     return Conflict(
-        f"this call was started at {moment(at).isoformat()} by {winner}; a started call cannot be withdrawn",
+        f"this call was started at {moment(at):%H:%M:%S} UTC by {winner}; a started call cannot be withdrawn",
         winner=winner,
         decision="start",
         at=at,

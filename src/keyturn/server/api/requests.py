@@ -17,13 +17,14 @@ from ...engine.run.log_cache import log_in
 from ...inbox.listing import grouped
 from ...journal.rows import Query, RequestRow
 from ...presenting.facts import RequestFacts
+from ...presenting.reading import read_facts
 from ...presenting.source import LONGEST, RequestSource
 from ...wire import bodies
 from ...wire.detail import RequestDetail
 from ...wire.responses import Done, Form, RequestGroup, RequestPage, RequestSeen
 from ..streams import EventStream, event
 from ..visible_pages import of_one_size, visible_page
-from ..visitor import standing_of
+from ..visitor import reader_of, standing_of
 from .paging import After, IdPath, Limit, Name, Newest, after_of, key_of, plain
 from .refusing import Refusal
 from .routes import ApiContext, Call, Routes, answer, taken
@@ -192,7 +193,8 @@ async def get_detail(here: ApiContext, request: IdPath) -> Any:
         return answer(RequestDetail.of(RequestFacts(row, stands), now))
     log = await log_in(here.app.journal, row.run)
     notified = await here.app.inbox.notified(row)
-    return answer(RequestDetail.of(RequestFacts.of(row, stands, log.steps, notified), now))
+    reader = reader_of(here.visitor, row, now)
+    return answer(RequestDetail.of(read_facts(row, stands, log, reader, notified), now))
 
 
 @routes.add("GET", "/requests/{request}/form", scope=("read", "decide"), gives=Form, errors=(404,))

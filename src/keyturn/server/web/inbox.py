@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+from functools import partial
 from typing import Annotated, Any, NamedTuple
 
 from fastapi import APIRouter, Depends
@@ -13,7 +14,6 @@ from starlette.responses import JSONResponse, RedirectResponse, Response
 from ...core import events as ev
 from ...core.codec import Log
 from ...core.errors import KeyturnError, UserError
-from ...core.run import undo_until
 from ...engine.run.log_cache import log_in
 from ...inbox.listing import SHOWN, Filters, Listed, ListPlace, grouped, listed
 from ...inbox.personal import MARKINGS, VERDICTS, Details, Verdict
@@ -30,23 +30,24 @@ from ...presenting.asking import (
     unrecorded,
 )
 from ...presenting.audit_words import GrantLimits
+from ...presenting.clock import stamp
 from ...presenting.grant_words import covered_words, reach_words
 from ...presenting.list_row import ListRow, own_words, row_of
-from ...presenting.message_context import ADVICE, context_of
-from ...presenting.recorded import addressed, deciders, overrules, recorded, starts_soon, still_needed
+from ...presenting.message_context import ADVICE
+from ...presenting.reading import read_facts
+from ...presenting.recorded import deciders, overrules, starts_soon, still_needed
 from ...presenting.source import LONGEST, PARTS, RequestSource
-from ...presenting.trail import changes_since, result_of, trail_of
+from ...presenting.trail import changes_since, result_of
 from ..errors import refused
 from ..limits import MARKS
 from ..undoing import undo_for, undoable
-from ..visitor import standing_of, still_asked
+from ..visitor import reader_of, standing_of
 from .beside import beside, edit_of
 from .form import DeciderPage, ReaderPage, form_of
-from .lately import asked_back, is_missed, missed
+from .lately import asked_back, missed
 from .on_call import on_call_words
 from .pages import PageContext, drawn, failure
 from .payload import GUARDED, check_seen, payload_of
-from .threads import answered, thread_of
 
 router = APIRouter(include_in_schema=False)
 _NEWEST = 20
@@ -268,32 +269,31 @@ async def detail_of(at: PageContext, row: RequestRow) -> dict[str, Any]:
     log = await log_in(at.app.journal, row.run)
     overdue = is_overdue(row, at.now)
     who = overdue_standing(row) if overdue else await standing_of(at.app, at.visitor, row)
-    trail = trail_of(log.steps, row.call)
+    facts = read_facts(row, who, log, reader_of(at.visitor, row, at.now), await at.app.inbox.notified(row))
     call = log.run.calls.get(row.call)
-    until = None if call is None else undo_until(call)
     by_caller = call is not None and call.proposal.claimed
     payload = await asyncio.to_thread(payload_of, row.request)
-    thread, people = thread_of(log, row.call), addressed(still_asked(at.visitor, row, at.now), at.visitor.id)
     return {
         **_shown_of(at, row),
         "blocks": payload.blocks,
         "payload": payload,
         "standing": who,
-        "context": context_of(log.steps, row.call),
-        "notified": await at.app.inbox.notified(row),
-        "trail": trail,
-        "came": result_of(row.state, trail),
-        "recorded": answered(recorded(row, at.visitor.id, trail, at.now, people, until, by_caller=by_caller), thread),
-        "people": people,
+        "context": facts.context,
+        "notified": facts.notified,
+        "trail": facts.trail,
+        "came": result_of(row.state, facts.trail),
+        "recorded": facts.recorded,
+        "people": facts.people,
+        "missed": facts.missed,
         "starts_soon": starts_soon(by_caller=by_caller),
         "caller": row.request.requester if by_caller else "",
-        "needed": still_needed(row.request, people) if people else "",
+        "needed": still_needed(row.request, facts.people) if facts.people else "",
         "granted": _grant_of(log, row) if row.by == at.visitor.id else None,
         "overdue": overdue,
-        "changes": changes_since(trail, at.since, at.visitor.id) if at.since else [],
-        "thread": thread,
+        "changes": changes_since(facts.trail, at.since, at.visitor.id) if at.since else [],
+        "thread": facts.thread,
         "edited": await asyncio.to_thread(edit_of, log.steps, row.call),  # arguments are long
-        "starts": sum(mark.kind == "started" for mark in trail),
+        "starts": sum(mark.kind == "started" for mark in facts.trail),
         "head": len(log.steps),
         "signing": _signing(at) if who.signs else None,
         **await beside(at, row),
@@ -311,9 +311,8 @@ def _shown_of(at: PageContext, row: RequestRow) -> dict[str, Any]:
         "question": question_of(row),
         "summary": summary_of(shown),
         "choices": choices_of(shown),
-        "facts": facts_of(row, at.now, at.zone),
+        "facts": facts_of(row, at.now, partial(stamp, zone=at.zone)),
         "advice": ADVICE,
-        "missed": is_missed(at, row),
         "on_call": on_call_words(at, row),
         "overrules": overrules(shown),
         "deciders": deciders(row),

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from ...core.errors import KeyturnError
 from ...core.states import OVER
-from ...directory.recipients import may_hear
 from ...engine.run.log_cache import log_in
 from ...journal.rows import Query, RequestRow
 from ...presenting.exchange import exchanges_of
+from ..visitor import reader_of
 from .pages import PageContext
 
 _NEWEST = 20
@@ -31,13 +31,8 @@ async def asked_back(at: PageContext) -> list[RequestRow]:
     return found
 
 
-def is_missed(at: PageContext, row: RequestRow) -> bool:
-    """Return whether a request expired that this visitor could have decided."""
-    return row.state == "expire" and may_hear(at.visitor.directory, at.visitor.person, row.request, at.now)
-
-
 async def missed(at: PageContext) -> list[RequestRow]:
     """Return the requests that expired in the last day and that this visitor could have decided, the newest first."""
     rows = await at.app.journal.requests(Query(state="expire", newest=True, limit=_NEWEST))
     lately = [row for row in rows if (row.closed_at or 0) >= at.now - _DAY_MS and at.visibility.sees(row)]
-    return [row for row in lately if is_missed(at, row)]
+    return [row for row in lately if reader_of(at.visitor, row, at.now).may]

@@ -1,22 +1,13 @@
-"""The thread of questions to an agent that stands with a request, and what its answer makes of the request."""
+"""Follow the questions to an agent that stand with a request, and say what its answer makes of the request."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import NamedTuple
 
-from ...core.codec import Log
-from ...core.run import request_id
-from ...presenting.exchange import Exchange, about, exchanges_of
-from ...presenting.recorded import Recorded
-
-
-class Question(NamedTuple):
-    """Holds a question to the agent, with its answer; `before` and `after` name the requests, "" for the one shown."""
-
-    exchange: Exchange
-    before: str
-    after: str
+from ..core.codec import Log
+from ..core.run import request_id
+from .exchange import Question, about, exchanges_of
+from .recorded import Recorded
 
 
 def thread_of(log: Log, call: str) -> list[Question]:
