@@ -150,7 +150,7 @@ def check_grant(directory: Directory, by: object, until: int | None, now: int) -
     if held is None or held.expires_at is None or (until is not None and until <= held.expires_at):
         return
     if not held.session:
-        raise NotAllowed("a token gives no grant that outlasts it: say an end, and no later than its own")
+        raise NotAllowed("a token gives no grant that outlasts it: set an expiry (--expires) before its own")
     if now - held.issued_at >= FRESH_MS:
         raise NotAllowed("sign in again to give a grant that outlasts this session, or say an earlier end")
 

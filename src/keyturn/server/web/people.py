@@ -92,9 +92,11 @@ async def person_page(at: ReaderPage, name: str) -> Response:
 @router.post("/secrets/{name:path}")
 async def secret(request: HttpRequest, at: ReaderPage, name: str) -> Response:
     """Issue a token, or make a link: it is on the answer of this request and nowhere else, ever."""
+    doing = ""
     try:
         form = await form_of(request, at)
-        link = form.text("do") == "link"
+        doing = form.text("do")
+        link = doing == "link"
         if link:
             made = await at.app.people.make_link(name, by=at.visitor.login)
         else:
@@ -103,7 +105,7 @@ async def secret(request: HttpRequest, at: ReaderPage, name: str) -> Response:
             issue = at.app.people.issue_token
             made = await issue(name, scopes, by=at.visitor.login, label=label, expires=expires)
     except KeyturnError as error:
-        return await _one(at, name, refused(error))
+        return await _one(at, name, refused(error), doing=doing)
     where = f"{origin_of(request, secure=at.settings.secure)}{at.url('/enter')}#" if link else ""
     return await _one(at, name, None, once=where + made, link=link)
 
@@ -114,9 +116,12 @@ async def change_person(request: HttpRequest, at: ReaderPage, name: str) -> Resp
 
     typed: dict[str, str] = {}
     kept = dict.fromkeys(_DELEGATED, "")
+    doing = ""
 
     async def make(form: PageForm) -> str:
-        if form.text("do") == "delegate":
+        nonlocal doing
+        doing = form.text("do")
+        if doing == "delegate":
             kept.update({field: form.text(field) for field in _DELEGATED})
         found = _CHANGES.get(form.text("do"))
         if form.text("do") == "give":
@@ -132,7 +137,7 @@ async def change_person(request: HttpRequest, at: ReaderPage, name: str) -> Resp
             return "/people"
         return f"{_path(name)}#lent" if form.text("do") in ("delegate", "end") else _path(name)
 
-    return await change(request, at, make, lambda said: _one(at, name, said, typed=typed, kept=kept))
+    return await change(request, at, make, lambda said: _one(at, name, said, typed=typed, kept=kept, doing=doing))
 
 
 async def _delegate(at: PageContext, name: str, form: PageForm) -> None:
@@ -246,7 +251,7 @@ async def _one(at: PageContext, name: str, refusal: Refused | None, **more: Any)
         today=(today := datetime.fromtimestamp(at.now / 1_000, at.zone).date()).isoformat(),
         in_a_week=(today + timedelta(days=7)).isoformat(),
         zone=at.zone,
-        **{"once": "", "link": False, "typed": {}, "kept": dict.fromkeys(_DELEGATED, "")} | more,
+        **{"once": "", "link": False, "typed": {}, "doing": "", "kept": dict.fromkeys(_DELEGATED, "")} | more,
     )
 
 
