@@ -45,7 +45,8 @@ def step(run: Run, command: cm.RunCommand, now: int) -> list[ev.AnyEvent]:
         raise Conflict("this run has not started")
     decides = _DECIDE[type(command)] if run.drill is None else drills.decider(run, command, _DECIDE[type(command)])
     before = run.now
-    run.now = max(run.now, now)
+    if now > before:
+        run.now = now
     events: list[ev.AnyEvent] = []
     try:
         if type(command) is cm.Deliver:

@@ -370,10 +370,10 @@ def tool_digest(tool: Tool, call: Mapping[str, Any] = {}) -> str:
     """
     if tool.identity:
         return digest(tool_spec(tool, call))
-    spec = tool.spec()
-    if tool.known_spec is None or tool.known_spec[0] != spec:
-        tool.known_spec = (own_copy(spec), digest(spec))
-    return tool.known_spec[1]
+    spec, known = tool.spec(), tool.known_spec
+    if known is None or known[0] != spec:
+        known = tool.known_spec = (own_copy(spec), digest(spec))
+    return known[1]
 
 
 def tool_spec(tool: Tool, call: Mapping[str, Any]) -> dict[str, Any]:

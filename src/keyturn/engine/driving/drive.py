@@ -129,8 +129,10 @@ class Drive(Writer):
                 self.feeds[frame_id] = Tap(self.live, frame_id, nested, RawItem(own_copy(call.raw)))
                 self.feeds[frame_id].catch_up(self.live.log.steps)
         if (frame := self.log.run.frames.get(frame_id)) is not None:
-            for path in (*frame.before, frame.agent):  # who handed it over has a say still, in every process
-                scope.carry(self.graph.agent_at[path])
+            agent_at = self.graph.agent_at
+            for path in frame.before:  # who handed it over has a say still, in every process
+                scope.carry(agent_at[path])
+            scope.carry(agent_at[frame.agent])
         return scope
 
     async def toolset(self, frame: Frame, *, fresh: bool = False, of: str | None = None) -> Toolset:

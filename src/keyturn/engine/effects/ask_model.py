@@ -232,7 +232,7 @@ def _conversation(drive: Drive, frame: Frame, scope: FrameSettings, reader: obje
         conversation = conversation[frame.sent :]
     if scope.config.reasoning_item_id_policy == "omit":
         conversation = [without_id(item) if item.get("type") == "reasoning" else item for item in conversation]
-    return [*conversation, *own_copies(more)]
+    return [*conversation, *own_copies(more)] if more else conversation
 
 
 async def _request(
