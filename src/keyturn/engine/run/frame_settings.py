@@ -13,6 +13,8 @@ from contextlib import AsyncExitStack, asynccontextmanager
 from dataclasses import dataclass, field, replace
 from typing import Any
 
+import msgspec
+
 from ...agents.agent import Agent
 from ...agents.context import RunContextWrapper
 from ...agents.hooks import RunHooks
@@ -26,8 +28,7 @@ from ...support.threads import Place, place_of
 from ...tools.base import Tool
 
 
-@dataclass
-class FrameSettings:
+class FrameSettings(msgspec.Struct, eq=False):
     """Holds the settings of one frame."""
 
     config: RunConfig

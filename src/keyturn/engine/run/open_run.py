@@ -8,9 +8,10 @@ from __future__ import annotations
 import secrets
 import time
 from collections.abc import Awaitable, Callable, Sequence
-from dataclasses import dataclass, field
 from hashlib import blake2b
 from typing import Any, ClassVar, NamedTuple, Protocol, cast
+
+import msgspec
 
 from ...agents.context import RunContextWrapper
 from ...core.approval import Approval
@@ -116,8 +117,7 @@ class Attachments(NamedTuple):
     kept: bool
 
 
-@dataclass(slots=True)
-class OpenRun:
+class OpenRun(msgspec.Struct, eq=False):
     """Holds one run in this process; `run` is the run as it stands."""
 
     run: ClassVar[Run] = forwarded("log.run")
@@ -128,12 +128,12 @@ class OpenRun:
     journal: Journal | None = None
     session: Any = None
     policy: Any = None
-    prefixes: dict[str, list[Item]] = field(default_factory=lambda: NONE)
-    finals: dict[str, Any] = field(default_factory=lambda: NONE)
+    prefixes: dict[str, list[Item]] = NONE
+    finals: dict[str, Any] = NONE
     # What calls returned in this process and JSON does not hold as it is, with the result that was recorded of it.
-    objects: dict[str, tuple[Item, Any]] = field(default_factory=lambda: NONE)
+    objects: dict[str, tuple[Item, Any]] = NONE
     # What guardrails said in this process, by where they were asked, the newest last.
-    guardrails: dict[str, list[tuple[Report, Any]]] = field(default_factory=lambda: NONE)
+    guardrails: dict[str, list[tuple[Report, Any]]] = NONE
     clock: Callable[[], int] = clock_ms
     # Answers for people: their signatures, and their grants; None where nobody here knows them.
     witness: Witness | None = None
@@ -148,10 +148,10 @@ class OpenRun:
     # Whether others may know its id before it is begun, so that two may begin it.
     named: bool = False
     # Waits for the end of whoever moved the run last, if that is about to stop, and says how far the run came.
-    hand_over: Callable[[], Awaitable[int | None]] | None = field(default=None, repr=False)
-    copies: Copies = field(default_factory=Copies)
+    hand_over: Callable[[], Awaitable[int | None]] | None = None
+    copies: Copies = msgspec.field(default_factory=Copies)
     # Which states of it were used already, as far as whoever holds it knows: one process knows no more than its own.
-    used: UsedStates = field(default=THIS_PROCESS, repr=False)
+    used: UsedStates = THIS_PROCESS
 
     def heard(self, on: str, report: Report, result: object) -> Report:
         """Keep what a guardrail said in this process, for whoever asks for results."""
