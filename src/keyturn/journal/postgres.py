@@ -149,8 +149,13 @@ class PostgresJournal(SQLJournal):
         await super().close()
 
 
-# A lock that is held by a stopped process, or by an operator, is an error and no standstill.
-_BOUND_LOCKS = b"SELECT set_config('lock_timeout', %s, %s) WHERE current_setting('lock_timeout') = '0'"
+# A lock that is held by a stopped process, or by an operator, is an error and no standstill. What is asked here follows
+# indexes whatever the values are: to plan it anew, or to compile it, takes many times as long as to do it.
+_SETTINGS = (
+    b"SELECT set_config('jit', 'off', %(here)s), set_config('plan_cache_mode', 'force_generic_plan', %(here)s), "
+    b"set_config('lock_timeout', CASE current_setting('lock_timeout') WHEN '0' THEN %(lock)s "
+    b"ELSE current_setting('lock_timeout') END, %(here)s)"
+)
 _OPENING_SECONDS = 60
 
 
@@ -163,9 +168,9 @@ class PostgresConnection:
         self._clock = clock
         self._db = connected(url, prepare_threshold=None if pooled else 2)
         # In each transaction anew, where the next may be another session's.
-        self._bound = (f"{lock_seconds}s", pooled)
+        self._bound = {"lock": f"{lock_seconds}s", "here": pooled}
         if not pooled:
-            self._db.execute(_BOUND_LOCKS, self._bound)
+            self._db.execute(_SETTINGS, self._bound)
         # For what gives no rows: to make a cursor costs as much as to use one.
         self._telling = self._db.cursor()
         self._said: dict[str, Any] = {}
@@ -213,8 +218,8 @@ class PostgresConnection:
         self._sending = ExitStack()
         self._pipeline = self._sending.enter_context(self._db.pipeline())
         self.tell("BEGIN ISOLATION LEVEL READ COMMITTED")
-        if self._bound[1]:
-            self._telling.execute(_BOUND_LOCKS, self._bound)
+        if self._bound["here"]:
+            self._telling.execute(_SETTINGS, self._bound)
         if not firm:
             self.tell("SET LOCAL synchronous_commit = off")
         self._told_before = self.told
@@ -231,7 +236,7 @@ class PostgresConnection:
     def whole(self, do: Callable[[PostgresConnection], None]) -> None:
         """Run a function in a transaction, each statement answered before the next."""
         with self._db.transaction():
-            self._db.execute(_BOUND_LOCKS, self._bound)
+            self._db.execute(_SETTINGS, self._bound)
             do(self)
 
     def _sent(self) -> None:

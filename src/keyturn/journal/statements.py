@@ -44,6 +44,8 @@ class SqlDialect:
     still: str
     # Locks the rows that are found, without those that another has locked, where the database locks rows.
     skipping: str
+    # Joins a table of names to the first rows of runs for each of its rows, by what holds of these.
+    each: str
     # Names the index to go by, where the database has no statistics by which to choose one.
     by: str
     # A list of names that is given as one value, and whether a column is among them.
@@ -71,9 +73,11 @@ SQLITE = SqlDialect(
     alone="",
     still="",
     skipping="",
+    each="{0} CROSS JOIN runs ON (runs.tenant, runs.run) IN "
+    "(SELECT each.tenant, each.run FROM runs AS each{by} WHERE {1})",
     by=" INDEXED BY {}",
     any_name="?",
-    among="{} IN (SELECT value FROM json_each(?))",
+    among="EXISTS (SELECT 1 FROM json_each(?) WHERE value = {})",
     listed=lambda names: encode(names).decode(),
 )
 POSTGRES = SqlDialect(
@@ -85,6 +89,7 @@ POSTGRES = SqlDialect(
     alone="SELECT pg_advisory_xact_lock(hashtextextended(?, 6))",
     still="LOCK TABLE runs, meta IN EXCLUSIVE MODE",
     skipping=" FOR UPDATE SKIP LOCKED",
+    each="{0} CROSS JOIN LATERAL (SELECT each.* FROM runs AS each WHERE {1}{2}) AS runs",
     by="",
     any_name="?::text[]",
     among="{} = ANY(?::text[])",
@@ -95,7 +100,7 @@ POSTGRES = SqlDialect(
 def migrations(dialect: SqlDialect) -> list[list[str]]:
     """Return the statements of each version of the schema from `FIRST` on; a released one is never changed."""
     begun = [_first(dialect), _WIDER_GRANTS, _deliveries(dialect), _tallies(dialect), _SESSIONS, _TAKERS, _SHAPES]
-    return [*begun, _SENT, _NEEDS, _PRIORITY, _covering(dialect)]
+    return [*begun, _SENT, _NEEDS, _PRIORITY, [*_covering(dialect), *_KINDS]]
 
 
 def _first(dialect: SqlDialect) -> list[str]:
@@ -213,6 +218,12 @@ _PRIORITY = [
     "CREATE INDEX runs_due ON runs (tenant, priority, due, agent, needs) WHERE due IS NOT NULL",
     "DROP INDEX runs_queued",
     "CREATE INDEX runs_queued ON runs (tenant, priority, run) WHERE status = 'queued'",
+]
+
+# What is due is found kind by kind: those of one priority, agent and format follow each other.
+_KINDS = [
+    "DROP INDEX runs_due",
+    "CREATE INDEX runs_due ON runs (tenant, priority, agent, needs, due) WHERE due IS NOT NULL",
 ]
 
 

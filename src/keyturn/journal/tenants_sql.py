@@ -1,25 +1,18 @@
 """Find the tenants of a database that have runs which are due, or will be, for a worker that serves several.
 
-One statement steps from tenant to tenant over the indexes of what is due: a tenant with a hundred thousand due runs
-costs as much as a tenant with one, and a tenant of which nothing will be due costs nothing.
+One statement steps over the indexes of what is due: from kind to kind of a tenant's runs (priority, agent, log format),
+and from tenant to tenant. One with a hundred thousand due runs costs as much as a tenant with one, and a tenant of
+which nothing will be due costs nothing.
 """
 
 from __future__ import annotations
 
 from functools import cache
 
-from ..core.priorities import PRIORITIES
-from .due_sql import TURN_HAS_COME
+from .due_sql import BEGUN, next_kind, turn_has_come
 from .optional import TenantDue
 from .statements import SqlDialect
 from .store_thread import StoreConnection
-
-# Where a tenant is found of which something will be due, each with the index that begins with tenants.
-_WANTED = (
-    ("due IS NOT NULL", "runs_due"),
-    ("held_until IS NOT NULL", "runs_held"),
-    ("status = 'queued'", "runs_queued"),
-)
 
 
 def due_tenants(db: StoreConnection, dialect: SqlDialect) -> list[TenantDue]:
@@ -30,24 +23,28 @@ def due_tenants(db: StoreConnection, dialect: SqlDialect) -> list[TenantDue]:
 
 @cache
 def _tenants(dialect: SqlDialect) -> str:
-    def next_name(after: str) -> str:
-        each = (
-            f"SELECT min(tenant) AS name FROM runs{dialect.by.format(index)} WHERE {wanted}{after}"
-            for wanted, index in _WANTED
-        )
-        return f"SELECT min(name) FROM ({' UNION ALL '.join(each)}) AS next_names"
-
-    begun = "head > 0 AND status <> 'erased'"
-    of_it = "WHERE runs.tenant = names.tenant"
-    due = f"due IS NOT NULL AND holder IS NULL AND {begun}"
-    times = (
-        f"SELECT min(held_until) AS at FROM runs {of_it} AND held_until IS NOT NULL AND {begun}",
-        *(f"SELECT min(due) FROM runs {of_it} AND priority = {place} AND {due}" for place in range(len(PRIORITIES))),
-        f"SELECT min(0) FROM runs{dialect.by.format('runs_queued')} {of_it} AND {TURN_HAS_COME} AND {begun}",
+    free = f"holder IS NULL AND {BEGUN}"
+    after = next_kind("kinds", "tenant, priority, agent, needs")
+    kinds = _steps(dialect, "kinds", "tenant, priority, agent, needs, due", f"due IS NOT NULL AND {free}", after)
+    holders = _steps(
+        *(dialect, "held", "tenant, held_until", f"held_until IS NOT NULL AND {BEGUN}", "each.tenant > held.tenant")
     )
-    first = f"SELECT min(at) FROM ({' UNION ALL '.join(times)}) AS times"
+    turns = f"{turn_has_come('each')} AND {BEGUN}"
+    queued = _steps(dialect, "queued", "tenant, priority, run", turns, "each.tenant > queued.tenant")
+    times = "SELECT tenant, due AS at FROM kinds UNION ALL SELECT * FROM held UNION ALL SELECT tenant, 0 FROM queued"
     return (
-        f"WITH RECURSIVE names(tenant) AS ({next_name('')} UNION ALL "
-        f"SELECT ({next_name(' AND tenant > names.tenant')}) FROM names WHERE names.tenant IS NOT NULL) "
-        f"SELECT tenant, ({first}) AS at FROM names WHERE tenant IS NOT NULL ORDER BY tenant"
+        f"WITH RECURSIVE {kinds}, {holders}, {queued} "
+        f"SELECT tenant, min(at) FROM ({times}) AS times GROUP BY tenant ORDER BY tenant"
+    )
+
+
+def _steps(dialect: SqlDialect, name: str, columns: str, wanted: str, after: str) -> str:
+    """Step over an index by its columns: from a row that is wanted to the first one after its tenant, or its kind."""
+    by = dialect.by.format({"kinds": "runs_due"}.get(name, f"runs_{name}"))
+    order = ", ".join(f"each.{column}" for column in columns.split(", "))
+    step = dialect.each.format(name, f"{wanted} AND {after} ORDER BY {order} LIMIT 1", "", by=by)
+    found = order.replace("each.", "runs.")
+    return (
+        f"{name}({columns}) AS (SELECT * FROM (SELECT {columns} FROM runs AS each{by} WHERE {wanted} ORDER BY {order} "
+        f"LIMIT 1) AS first UNION ALL SELECT {found} FROM {step})"
     )
