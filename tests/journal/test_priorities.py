@@ -20,6 +20,7 @@ from keyturn.journal.memory import MemoryJournal
 from keyturn.journal.postgres import PostgresJournal
 from keyturn.journal.rows import Changes, RunRow
 from keyturn.journal.sqlite import SQLiteJournal
+from keyturn.journal.tenants_sql import due_tenants
 from keyturn.testing.suites.journal_case import Clock
 
 MINUTE = 60_000
@@ -135,4 +136,51 @@ async def test_however_many_are_queued_none_is_sorted_for_a_page_of_them(order: 
     plan = [row[3] for row in await store.whole(lambda db: db.execute(explained, *values))]
     [queued] = [at for at, step in enumerate(plan) if "runs_queued" in step]
     assert not [step for step in plan[queued : plan.index("SCAN part3")] if "TEMP B-TREE" in step]
+    await store.close()
+
+
+async def _due(store: Any, run: str, agent: str, due: Any = 1) -> None:
+    await store.write(lambda db: db.tell(_PLANTED, run, agent, due))
+
+
+_PLANTED = "INSERT INTO runs (tenant, run, head, status, agent, due) VALUES ('default', ?, 1, 'running', ?, ?)"
+DESK = ClaimFilter(("desk",), 9)
+
+
+async def test_due_runs_of_agents_that_a_worker_has_not_are_not_read(tmp_path: Path) -> None:
+    store = SQLiteJournal(tmp_path / "runs.db")
+    await _due(store, "mine", "desk")
+    steps = list[int]()
+
+    def counted(db: Any) -> None:
+        """Count the operations of a look: by what is asked, and by what is next."""
+        done = list[None]()
+        db._db.set_progress_handler(lambda: done.append(None) is not None, 1)
+        assert [each.run for each in due_sql.due(db, store._dialect, "default", 5, DESK)] == ["mine"]
+        assert due_sql.next_due(db, store._dialect, "default", DESK) == 1
+        assert [each.at for each in due_tenants(db, store._dialect)] == [1]
+        db._db.set_progress_handler(None)
+        steps.append(len(done))
+
+    for more in range(0, 60, 20):
+        for number in range(more, more + 20):
+            await _due(store, f"other{number}", "other", 1 + number)
+        await store.whole(counted)
+    assert steps[1] == steps[2]  # the first look of a connection reads the schema, too
+    await store.close()
+
+
+async def test_rows_that_hold_what_is_no_time_or_priority_hide_no_run_that_is_due(tmp_path: Path) -> None:
+    store = SQLiteJournal(tmp_path / "runs.db")
+    for run, agent in (("first", "desk"), ("last", "zoo")):
+        await _due(store, run, agent)
+    for number, (column, value) in enumerate(
+        [("due", "soon"), ("due", b"\0"), ("agent", b"desk"), ("needs", "many"), ("priority", "high"), ("priority", 77)]
+    ):
+        await _due(store, f"planted{number}", "desk")
+        change = f"UPDATE runs SET {column} = ? WHERE run = 'planted{number}'"
+        await store.write(lambda db, change=change, value=value: db.tell(change, value))
+    assert {"first", "last"} <= {*await store.due(10)}
+    assert [each.tenant for each in await store.due_tenants()] == ["default"]
+    await store.wait_until_due()
     await store.close()
