@@ -46,6 +46,7 @@ from ..inbox.insights import Insights
 from ..inbox.restored import settle_whole
 from ..journal import opened
 from ..journal.base import Claim, Store
+from ..journal.optional import FleetLimits
 from ..journal.rows import ENDED, Query, RunRow
 from ..policies.base import PolicyLike
 from ..server.settings import ServerSettings
@@ -106,10 +107,11 @@ class App(AppSettings):
         grace: float = 30.0,
         lease: float = 60.0,
         engine: Engine | str | None = None,
+        fleet_slots: int | None = None,
     ) -> None:
         self._given(agents, locals())
         self.journal = opened(journal) if isinstance(journal, str) else journal
-        self.engine = engine
+        self.engine, self.fleet_slots = engine, fleet_slots
         self.people = People(self.journal, roots=trusted_keys)
         self.inbox = Inbox(self.journal, self.agents, self.people)
         self.audit = Audit(self.journal, trusted_keys=trusted_keys)
@@ -369,13 +371,18 @@ class App(AppSettings):
         self._telling.start()
         self._drilling.start()
         hired = partial(Worker, self.journal, self._taken, slots=self.slots, grace=self.grace, lease_ms=self.lease_ms)
-        return hired(settle=partial(settle_whole, self.journal), agents=lambda: self.agents, line=self._line)
+        settle = partial(settle_whole, self.journal)
+        return hired(settle=settle, agents=lambda: self.agents, line=self._line, limits=self._limits)
 
-    def shared_mover(self, name: str, slots: int) -> Mover:
+    def _limits(self) -> FleetLimits | None:
+        return None if self.fleet_slots is None else FleetLimits(self.fleet_slots)
+
+    def shared_mover(self, name: str, slots: int, limits: Callable[[], FleetLimits | None]) -> Mover:
         """Return what moves runs of this app in a worker of this name, which serves others as well."""
         self._telling.start()
         self._drilling.start()
-        return Mover(self.journal, self._taken, name=name, slots=slots, lease_ms=self.lease_ms, agents=self.agents.keys)
+        made = partial(Mover, self.journal, self._taken, name=name, slots=slots, lease_ms=self.lease_ms)
+        return made(agents=self.agents.keys, limits=limits)
 
     async def _taken(self, claim: Claim) -> Execution:
         """Make the execution of a run that this worker holds."""

@@ -17,7 +17,7 @@ from ..channels.plan import ChannelPlan
 from ..channels.service import ChannelService
 from ..core.errors import AgentMissing, UserError
 from ..core.settable import CALLBACK, ELSEWHERE, FLAG, WHOLE, Constructed, Rule, fixed, must, own_of
-from ..core.values import is_number
+from ..core.values import is_number, is_whole
 from ..engine.engine_line import EngineLine
 from ..engine.run.about import STORE
 from ..engine.run.open_run import wrapped
@@ -27,6 +27,7 @@ from ..fleet import Engine, asked_engine, engine_named
 from ..inbox.drills import DrillService
 from ..inbox.rule_lint import checked_policy, parts_of
 from ..journal.lease_sql import LONGEST_MS
+from ..journal.optional import LimitsClaims
 from ..policies.base import PolicyLike
 from ..support.user_code import run_callback
 from .lifespan import AppResources
@@ -126,6 +127,21 @@ def _engine(app: object, _name: str, given: Engine | str | None) -> Any:
     return given
 
 
+def is_limit(value: object) -> bool:
+    """Return whether this is a number of runs, or None for any number."""
+    return value is None or (is_whole(value) and value >= 1)
+
+
+LIMIT = must(is_limit, "a whole number, 1 or more, or None")
+
+
+def fleet_limit(owner: object, name: str, given: object) -> Any:
+    """Check a limit of all workers, which are counted by the journal."""
+    if given is not None and not isinstance(own_of(owner)["journal"], LimitsClaims):
+        raise UserError(f"this journal does not count what other workers execute, which {name} needs")
+    return LIMIT(owner, name, given)
+
+
 def _is_time(value: object) -> bool:
     return is_number(value) and value >= 0
 
@@ -154,6 +170,7 @@ APP_RULES: dict[str, Rule] = {
     "lifespan": _lifespan,
     "drills": _drills,
     "engine": _engine,
+    "fleet_slots": fleet_limit,
     **dict.fromkeys(("journal", "people", "inbox", "asks", "audit", "insights", "trusted_keys"), fixed(_ONE)),
 }
 
@@ -184,6 +201,8 @@ class AppSettings(Constructed):
     grace: float
     #: What carries wakes to other processes; None where workers ask the journal.
     engine: Engine | str | None
+    #: How many runs of the tenant all workers of the journal execute at once; None for as many as they have slots.
+    fleet_slots: int | None
     #: For how many seconds a worker holds a run at a time; it renews the lease three times as often.
     lease: float
     _line: EngineLine

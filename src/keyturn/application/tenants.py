@@ -13,24 +13,19 @@ from functools import partial
 from typing import Any
 
 from ..core.errors import UserError
-from ..core.settable import WHOLE, Constructed, Rule, fixed, must, own_of
-from ..core.values import is_whole
+from ..core.settable import WHOLE, Constructed, Rule, fixed, own_of
 from ..engine.mover import Mover
 from ..engine.tenant_worker import TenantWorker
 from ..inbox.restored import settle_whole
 from ..journal import opened
 from ..journal.base import Store
-from ..journal.optional import ServesTenants
+from ..journal.optional import FleetLimits, ServesTenants
 from ..support.user_code import contained, run_callback
 from .app import App
-from .settings import APP_RULES
+from .settings import APP_RULES, LIMIT, fleet_limit
 from .workers import why_down
 
 log = logging.getLogger("keyturn.worker")
-
-
-def _is_limit(value: object) -> bool:
-    return value is None or (is_whole(value) and value >= 1)
 
 
 def _of_one(slots: int, tenant_slots: int | None) -> int:
@@ -54,7 +49,9 @@ def _limits(rule: Rule) -> Rule:
 TENANTS_RULES: dict[str, Rule] = {
     "journal": fixed("tenants have one journal as long as they live: make another Tenants"),
     "slots": _limits(WHOLE),
-    "tenant_slots": _limits(must(_is_limit, "a whole number, 1 or more, or None")),
+    "tenant_slots": _limits(LIMIT),
+    "fleet_slots": fleet_limit,
+    "fleet_tenant_slots": fleet_limit,
     "grace": APP_RULES["grace"],
     "lease": APP_RULES["lease"],
 }
@@ -63,7 +60,8 @@ TENANTS_RULES: dict[str, Rule] = {
 class Tenants(Constructed):
     """Serves the tenants of a journal: `make` returns the app of a tenant, on `journal.of(tenant)`, or None for none.
 
-    `slots` is how many runs a worker executes at once, and `tenant_slots` how many of one tenant.
+    `slots` is how many runs a worker executes at once, and `tenant_slots` how many of one tenant; `fleet_slots` and
+    `fleet_tenant_slots` are the same for all workers of the journal together.
 
     >>> from keyturn import Agent, App, MemoryJournal
     >>> from keyturn.testing import ScriptedModel
@@ -78,6 +76,9 @@ class Tenants(Constructed):
     slots: int
     #: How many of one tenant; None for as many as it has slots.
     tenant_slots: int | None
+    #: How many runs all workers execute at once, and how many of one tenant; None for as many as they have slots.
+    fleet_slots: int | None
+    fleet_tenant_slots: int | None
     #: How many seconds what was begun may take when the worker is stopped.
     grace: float
     #: For how many seconds a worker holds a run at a time.
@@ -91,6 +92,8 @@ class Tenants(Constructed):
         *,
         slots: int = 100,
         tenant_slots: int | None = None,
+        fleet_slots: int | None = None,
+        fleet_tenant_slots: int | None = None,
         grace: float = 30.0,
         lease: float = 60.0,
     ) -> None:
@@ -99,6 +102,7 @@ class Tenants(Constructed):
             raise UserError("this journal does not list its tenants: use memory://, SQLite or PostgreSQL")
         self._make = make
         self.slots, self.tenant_slots = slots, tenant_slots
+        self.fleet_slots, self.fleet_tenant_slots = fleet_slots, fleet_tenant_slots
         self.grace, self.lease = grace, lease
         self._apps = dict[str, App]()
         self._open: AsyncExitStack | None = None
@@ -169,4 +173,8 @@ class Tenants(Constructed):
             log.warning("runs of tenant %r are not executed here: %s", tenant, error)
             return None
         app.lease = self.lease
-        return app.shared_mover(worker, _of_one(self.slots, self.tenant_slots))
+        return app.shared_mover(worker, _of_one(self.slots, self.tenant_slots), self._limits)
+
+    def _limits(self) -> FleetLimits | None:
+        limits = FleetLimits(self.fleet_tenant_slots, self.fleet_slots)
+        return None if limits == FleetLimits() else limits

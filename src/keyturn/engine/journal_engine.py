@@ -32,7 +32,7 @@ class JournalEngine:
         stirred = asyncio.ensure_future(self._watch.stirred(only)) if mover.free else None
         ends = mover.tasks if stirred is None else [stirred]
         try:
-            await asyncio.wait({leaving, *ends}, return_when=asyncio.FIRST_COMPLETED)
+            await asyncio.wait({leaving, *ends}, timeout=mover.full_for, return_when=asyncio.FIRST_COMPLETED)
             if stirred is not None and stirred.done():
                 stirred.result()
         finally:
@@ -42,7 +42,8 @@ class JournalEngine:
     async def take(self, free: int, only: ClaimFilter) -> int:
         """Take up what is due, so many runs at most; return how many were begun."""
         mover, asked = self._mover, steady()
-        claims, due = await self._claimed(free, only)
+        free = await mover.room(free)
+        claims, due = await self._claimed(free, only) if free else ([], [])
         todo = [*(mover.accept(claim, asked) for claim in claims), *map(mover.take_up, due)]
         made = await asyncio.gather(*todo, return_exceptions=True)  # together, so that they share a commit
         for begun in made:
@@ -56,7 +57,7 @@ class JournalEngine:
 
     async def _claimed(self, free: int, only: ClaimFilter) -> tuple[list[Claim], list[str]]:
         """Return runs that are due and were claimed, and the names of those that are to be claimed one by one."""
-        if not hasattr(self._store, "claim_due"):
+        if self._mover.limits is not None or not hasattr(self._store, "claim_due"):
             return [], await self._due(free, only)
         made = await cast("ClaimsDue", self._store).claim_due(self._mover.name, self._mover.lease_ms, free, only)
         return made.claims, made.others

@@ -10,6 +10,7 @@ import asyncio
 import logging
 from collections.abc import Awaitable, Callable, Collection, Generator
 from contextlib import contextmanager
+from typing import cast
 
 from msgspec import structs
 
@@ -18,7 +19,8 @@ from ..core.codec import WrittenByNewer
 from ..core.errors import Conflict, LogDamaged, StorageError, ToolSourceDown
 from ..core.upcasts import FORMAT
 from ..fleet.base import Wake, WakeOutcome
-from ..journal.base import RESERVED, Claim, ClaimFilter, Store
+from ..journal.base import RESERVED, Claim, ClaimFilter, FleetFull, Store
+from ..journal.optional import FleetLimits, LimitsClaims
 from ..journal.rows import Query
 from ..support.user_code import contained, original
 from .driving.home import Home
@@ -30,6 +32,7 @@ from .run.open_run import steady
 
 log = logging.getLogger("keyturn.worker")
 
+_FULL = 0.25  # how soon is noticed, in seconds, that another worker ended a run, where the fleet has a limit
 _LEFT = LATER_MS / 1_000  # how long a run is left to others that could not be taken up here, in seconds
 
 Takes = Callable[[Claim], Awaitable[Execution]]
@@ -39,7 +42,7 @@ class Mover:
     """Moves runs under claims of `name`, at most `slots` at once, whoever hands them over.
 
     `take` makes the play of a run that was claimed. What a run's tools and models raise is the run's own affair: it is
-    recorded there. `agents` are those whose runs can be moved here.
+    recorded there. `agents` are those whose runs can be moved here, and `limits` how many all workers move at once.
     """
 
     def __init__(
@@ -51,12 +54,13 @@ class Mover:
         slots: int,
         lease_ms: int,
         agents: Callable[[], Collection[str]] | None,
+        limits: Callable[[], FleetLimits | None] = lambda: None,
     ) -> None:
         self.name = name
         self.slots, self.lease_ms = slots, lease_ms
         self.tenant: str = getattr(store, "tenant", "default")
         self._store, self._take = store, take
-        self._agents = agents
+        self._agents, self._limits = agents, limits
         self._home = Home(store)
         self._tasks: set[asyncio.Task[None]] = set()
         # One for each run that is being claimed, which has its slot already.
@@ -67,6 +71,32 @@ class Mover:
         # The runs of which it was said that they are frozen.
         self._told: set[str] = set()
         self.leaving = False
+        # Until when it is left to others to take up more, since the whole fleet moves as much as it may.
+        self._full_until = 0.0
+
+    @property
+    def limits(self) -> FleetLimits | None:
+        """Return how many runs all workers may move at once; None for any number."""
+        return self._limits()
+
+    @property
+    def full_for(self) -> float | None:
+        """Return for how many seconds nothing is taken up, since the fleet moves as much as it may; None if not."""
+        left = self._full_until - asyncio.get_running_loop().time() if self._full_until else 0.0
+        return left if left > 0 else None
+
+    async def room(self, free: int) -> int:
+        """Return how many of so many runs may be taken up now."""
+        limits = self.limits
+        if limits is None:
+            return free
+        left = min(free, await cast("LimitsClaims", self._store).room(limits))
+        if left <= 0:
+            self._full()
+        return max(left, 0)
+
+    def _full(self) -> None:
+        self._full_until = asyncio.get_running_loop().time() + _FULL
 
     @property
     def busy(self) -> int:
@@ -76,7 +106,7 @@ class Mover:
     @property
     def free(self) -> int:
         """Return how many more may be handed over."""
-        return max(self.slots - len(self._tasks) - len(self._claiming), 0)
+        return 0 if self.full_for else max(self.slots - len(self._tasks) - len(self._claiming), 0)
 
     @property
     def tasks(self) -> list[asyncio.Task[None]]:
@@ -145,17 +175,24 @@ class Mover:
             return WakeOutcome("gone")
         if not self.filter().admits(wake.run, found[0].agent, 0):
             return WakeOutcome("elsewhere")
-        while not self.free and wake.run not in self._plays:  # the reconciler moves some beside an engine's
-            await asyncio.wait({*self._tasks, *self._claiming}, return_when=asyncio.FIRST_COMPLETED)
-        if self.leaving:
-            return WakeOutcome("leaving")
-        task = await self.take_up(wake.run)
-        if task is None:
-            return WakeOutcome("held")
+        task = None
+        while task is None:
+            await self._until_free(wake.run)
+            if self.leaving:
+                return WakeOutcome("leaving")
+            task = await self.take_up(wake.run)
+            if task is None and not self.full_for:
+                return WakeOutcome("held")
         await asyncio.wait({task})  # whoever asked may be cut off: the run goes on
         if not task.cancelled():
             task.result()  # or what it raised
         return WakeOutcome("moved")
+
+    async def _until_free(self, run: str) -> None:
+        """Wait until there is room for a run: the reconciler moves some beside an engine's, and other workers do."""
+        while not self.free and run not in self._plays and not self.leaving:
+            ends = {*self._tasks, *self._claiming} or {asyncio.ensure_future(asyncio.sleep(_FULL))}
+            await asyncio.wait(ends, timeout=self.full_for, return_when=asyncio.FIRST_COMPLETED)
 
     async def take_up(self, run: str) -> asyncio.Task[None] | None:
         """Claim a run and begin to move it; None where it cannot be claimed, or is nothing to move."""
@@ -178,7 +215,10 @@ class Mover:
             return None
         asked = steady()
         try:
-            claim = await self._store.claim(run, self.name, self.lease_ms)
+            claim = await self._claim(run)
+        except FleetFull:
+            self._full()
+            return None
         except Conflict:  # another worker was quicker
             return None
         except LogDamaged as error:  # the store looks at it again later
@@ -188,6 +228,12 @@ class Mover:
             await self._store.release(claim)
             return None
         return await self.accept(claim, asked)
+
+    async def _claim(self, run: str) -> Claim:
+        limits = self.limits
+        if limits is None or run.startswith(RESERVED):
+            return await self._store.claim(run, self.name, self.lease_ms)
+        return await cast("LimitsClaims", self._store).claim_within(run, self.name, self.lease_ms, limits)
 
     async def accept(self, claim: Claim, asked: float) -> asyncio.Task[None] | None:
         """Begin to move a run that was claimed, when that was `asked`; None where it is set aside."""
@@ -200,8 +246,12 @@ class Mover:
             return None
         task = asyncio.ensure_future(self._move(claim))
         self._tasks.add(task)
-        task.add_done_callback(self._tasks.discard)
+        task.add_done_callback(self._ended)
         return task
+
+    def _ended(self, task: asyncio.Task[None]) -> None:
+        self._tasks.discard(task)
+        self._full_until = 0.0
 
     async def _move(self, claim: Claim) -> None:
         """Move a run to where it can go, and give it back."""

@@ -13,7 +13,7 @@ from typing import Any, Protocol, cast
 
 from ..core.errors import StorageError, StoreRestored
 from ..journal.base import Store
-from ..journal.optional import WATCHED, Presence
+from ..journal.optional import WATCHED, FleetLimits, Presence
 from .driving.lease import TTL_MS
 from .engine_line import EngineLine
 from .journal_engine import JournalEngine
@@ -185,6 +185,7 @@ class Worker(WorkerLoop):
         agents: Callable[[], Collection[str]] | None = None,
         lease_ms: int | None = None,
         line: EngineLine | None = None,
+        limits: Callable[[], FleetLimits | None] = lambda: None,
     ) -> None:
         mover = Mover(
             store,
@@ -193,6 +194,7 @@ class Worker(WorkerLoop):
             slots=slots,
             lease_ms=TTL_MS if lease_ms is None else lease_ms,
             agents=agents,
+            limits=limits,
         )
         carried = line is not None and line.engine is not None
         rounds = Reconciler(store, mover, line) if line is not None and carried else JournalEngine(store, mover)

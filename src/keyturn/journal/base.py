@@ -58,6 +58,20 @@ class RunHeld(Conflict):
         super().__init__(f"run {run!r} is held by {holder!r}; wait for it", winner=holder)
 
 
+class FleetFull(Conflict):
+    """Raised where as many runs are held as a limit of the fleet admits.
+
+    >>> FleetFull(20).message
+    'the workers of this journal execute 20 runs already, which is their limit; the run is executed when one ends'
+    """
+
+    def __init__(self, most: int) -> None:
+        super().__init__(
+            f"the workers of this journal execute {most} runs already, which is their limit; the run is executed when "
+            "one ends"
+        )
+
+
 async def is_other_store(journal: Any, known: str) -> bool:
     """Return whether a store was restored since it had this id, so that what was read of it before may be gone."""
     look = getattr(journal, "looked_at", None)

@@ -26,7 +26,7 @@ from .commit_effects import CommitEffects, of_append
 from .due_feed import ERASED, DueFeed, DueFollower, MadeDue
 from .memory_logs import MemoryLog, MemoryTenant, check_free, earlier, wake_all
 from .memory_tenants import due_tenants, wait_until_due
-from .optional import TenantDue
+from .optional import FleetLimits, TenantDue
 from .rows import (
     ALL,
     ENDED,
@@ -261,6 +261,21 @@ class MemoryJournal(Sealed):
             log = self._mine.logs.setdefault(run, MemoryLog())
             check_free(run, log, self._clock())
             return self._take(run, log, worker, ttl_ms)
+
+    async def claim_within(self, run: str, worker: str, ttl_ms: int, limits: FleetLimits) -> Claim:
+        """Take the lease on a run, or raise `FleetFull`."""
+        with self._lock:
+            limits.check(*self._held_runs())
+            return await self.claim(run, worker, ttl_ms)
+
+    async def room(self, limits: FleetLimits) -> int:
+        """Return how many more runs may be held now."""
+        with self._lock:
+            return limits.room(*self._held_runs())
+
+    def _held_runs(self) -> tuple[int, int]:
+        held = {name: each.held(self._clock()) for name, each in self._tenants.items()}
+        return held.get(self.tenant, 0), sum(held.values())
 
     def _take(self, run: str, log: MemoryLog, worker: str, ttl_ms: int) -> Claim:
         now = self._clock()

@@ -7,7 +7,7 @@ from contextlib import suppress
 from dataclasses import dataclass, field
 
 from ..core.priorities import NORMAL
-from .base import Claim, ClaimFilter, RunHeld
+from .base import RESERVED, Claim, ClaimFilter, RunHeld
 from .commit_effects import CommitEffects
 from .memory_rows import MemoryRows
 from .rows import ENDED, Changes
@@ -53,6 +53,10 @@ class MemoryTenant:
     rows: MemoryRows = field(default_factory=MemoryRows)
     #: Those who wait for a due run of any tenant: one list for all.
     anybody: list[asyncio.Future[None]] = field(default_factory=list[asyncio.Future[None]])
+
+    def held(self, now: int) -> int:
+        """Return how many runs are held."""
+        return sum(log.held(now) for run, log in self.logs.items() if not run.startswith(RESERVED))
 
     def written(self, effects: CommitEffects) -> list[asyncio.Future[None]]:
         """Return the watchers to wake after a write: those that it names, and those of anything that is written."""

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Collection
 from typing import Any, NamedTuple, Protocol, runtime_checkable
 
-from .base import Claim, ClaimFilter, DueRun
+from .base import Claim, ClaimFilter, DueRun, FleetFull
 from .due_feed import DueFollower
 
 #: How the name of a worker ends whose process shows that it lives.
@@ -32,6 +32,30 @@ class WorkerRow(NamedTuple):
     alive: bool | None = None
     since: int | None = None
     host: str = ""
+
+
+class FleetLimits(NamedTuple):
+    """Says how many runs all workers of a journal hold at once: of one tenant, and of all; None is without a limit.
+
+    >>> FleetLimits(tenant=20).all
+    """
+
+    tenant: int | None = None
+    all: int | None = None
+
+    def room(self, of_tenant: int, of_all: int) -> int:
+        """Return how many more runs may be held, where so many are; below 0 where those are too many.
+
+        >>> FleetLimits(20, 50).room(5, 45)
+        5
+        """
+        held = ((self.tenant, of_tenant), (self.all, of_all))
+        return min((most - now for most, now in held if most is not None), default=1 << 31)
+
+    def check(self, of_tenant: int, of_all: int) -> None:
+        """Raise `FleetFull` where no more may be held."""
+        if self.room(of_tenant, of_all) <= 0:
+            raise FleetFull(of_all if self.tenant is None or of_tenant < self.tenant else of_tenant)
 
 
 class TenantDue(NamedTuple):
@@ -104,6 +128,24 @@ class ClaimsDue(Protocol):
 
     async def claim_due(self, worker: str, ttl_ms: int, limit: int, only: ClaimFilter) -> DueClaims:
         """Take the leases on runs that are due."""
+        ...
+
+
+@runtime_checkable
+class LimitsClaims(Protocol):
+    """Counts what all workers hold, for limits of the whole fleet: a store may be without it.
+
+    >>> from keyturn.journal.memory import MemoryJournal
+    >>> isinstance(MemoryJournal(), LimitsClaims)
+    True
+    """
+
+    async def room(self, limits: FleetLimits) -> int:
+        """Return how many more runs may be held now."""
+        ...
+
+    async def claim_within(self, run: str, worker: str, ttl_ms: int, limits: FleetLimits) -> Claim:
+        """Take the lease on a run, or raise `FleetFull`: what is held is counted while nobody else claims so."""
         ...
 
 

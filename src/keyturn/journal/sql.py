@@ -29,7 +29,7 @@ from .lease_sql import (
     place_in,
     take,
 )
-from .optional import DueClaims
+from .optional import DueClaims, FleetLimits
 from .pages import keyed_rows
 from .rows import (
     ENDED,
@@ -48,6 +48,8 @@ from .sealing import DAMAGED, Row, askable, columns, marked, plain_notice, seal_
 from .selecting import SqlTable, select
 from .statements import SqlDialect
 from .store_thread import StoreConnection
+
+_LIMITS = "@limits"
 
 
 class Appended(NamedTuple):
@@ -186,10 +188,21 @@ class Tenant:
         """Postpone a run of which nothing can be read, so that no other waits for it."""
         db.tell(say.SHELVE, db.now() + later, self.name, run)
 
-    def claim(self, db: StoreConnection, run: str, worker: str, ttl_ms: int) -> Claim:
-        """Take the lease on a run."""
+    def held(self, db: StoreConnection) -> tuple[int, int]:
+        """Return how many runs are held, of this tenant and of all."""
+        [(of_tenant, of_all)] = db.execute(say.HELD_RUNS, self.name, db.now())
+        return int(of_tenant), int(of_all)
+
+    def claim(
+        self, db: StoreConnection, run: str, worker: str, ttl_ms: int, limits: FleetLimits | None = None
+    ) -> Claim:
+        """Take the lease on a run, where limits of the fleet leave room for it."""
         at = self._place(db, run)
         check_free(run, at)
+        if limits is not None:
+            if self._dialect.alone:  # until this is committed
+                db.execute(self._dialect.alone, _LIMITS)
+            limits.check(*self.held(db))
         return take(db, self.name, run, at, worker, ttl_ms)[0]
 
     def cap(self, db: StoreConnection, run: str, ttl_ms: int) -> None:

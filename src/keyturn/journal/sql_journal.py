@@ -21,7 +21,7 @@ from .commit_effects import CommitEffects
 from .due_feed import ERASED, DueFollower, MadeDue
 from .generation import Origin, read_meta
 from .lease_sql import DueWhen, HeldAhead
-from .optional import TenantDue
+from .optional import FleetLimits, TenantDue
 from .pages import rows_of
 from .restorable import RestorableStore
 from .rows import (
@@ -139,6 +139,17 @@ class SQLJournal(RestorableStore):
                 await waited(ring, self._at_most)
 
     async def claim(self, run: str, worker: str, ttl_ms: int) -> Claim:
+        return await self._claim(run, worker, ttl_ms, None)
+
+    async def claim_within(self, run: str, worker: str, ttl_ms: int, limits: FleetLimits) -> Claim:
+        """Take the lease on a run, or raise `FleetFull`."""
+        return await self._claim(run, worker, ttl_ms, limits)
+
+    async def room(self, limits: FleetLimits) -> int:
+        """Return how many more runs may be held now."""
+        return limits.room(*await self._reader.short(self._mine.held))
+
+    async def _claim(self, run: str, worker: str, ttl_ms: int, limits: FleetLimits | None) -> Claim:
         check_name("a run's id", run)
         check_name("a worker's name", worker)
         await self._check_origin()
@@ -147,7 +158,7 @@ class SQLJournal(RestorableStore):
         def take(db: StoreConnection) -> Claim:
             self._look(db)
             self._origin.check()
-            made[:] = [self._mine.claim(db, run, worker, ttl_ms)]
+            made[:] = [self._mine.claim(db, run, worker, ttl_ms, limits)]
             return made[0]
 
         def taken(db: StoreConnection) -> tuple[bool, Any]:

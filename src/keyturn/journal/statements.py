@@ -13,6 +13,7 @@ from typing import Any
 from msgspec.json import encode
 
 from ..core.priorities import NORMAL
+from .base import RESERVED
 from .optional import WATCHED
 from .rows import COUNTED_FROM, EDGES, ENDED
 
@@ -272,6 +273,11 @@ TAKEN = (
 )
 RENEWED = "UPDATE runs SET held_until = ? WHERE tenant = ? AND run = ?"
 RELEASED = "UPDATE runs SET holder = NULL, held_until = NULL, due = ?, takers = ? WHERE tenant = ? AND run = ?"
+# How many runs are held, of a tenant and of all; what is no run is not counted.
+HELD_RUNS = (
+    "SELECT coalesce(sum(CASE WHEN tenant = ? THEN 1 ELSE 0 END), 0), count(*) FROM runs "
+    f"WHERE held_until > ? AND substr(run, 1, 1) <> '{RESERVED}'"
+)
 # What a worker holds that died.
 HOLDERS = "SELECT DISTINCT holder FROM runs WHERE tenant = ? AND held_until IS NOT NULL"
 HOLDERS_OF_TENANTS = "SELECT DISTINCT tenant, holder FROM runs WHERE held_until IS NOT NULL"

@@ -24,6 +24,7 @@ from ...engine import engine_line, reconciler
 from ...fleet.base import Engine, Wake
 from ...journal.base import Store
 from ...journal.memory import MemoryJournal
+from ...journal.optional import FleetLimits
 from ...models.base import ModelRequest
 from ...models.scripted.items import function_call, tool_outputs
 from ...models.scripted.model import ScriptedModel
@@ -285,12 +286,40 @@ class EngineSuite:
         if self.orders:
             assert ["now" in begun[0], "normal" in begun[1]] == [True, True], begun
 
+    async def test_no_more_runs_are_executed_at_once_than_the_limit_of_the_fleet(self) -> None:
+        """However many workers there are, and slots; each run has its turn."""
+        begun, most = list[int](), 2
+
+        async def count() -> None:
+            begun.append(await _held(store))
+            await asyncio.sleep(0.01)  # so that another worker could begin another run meanwhile
+
+        tool = function_tool(name_override="count")(count)
+        answer = ScriptedModel(lambda request: "done" if tool_outputs(request) else [function_call("count", {})])
+        agent: Agent[Any] = Agent("plain", model=answer, tools=[tool])
+        store = await self.make_store()
+        starts = App([agent], store, worker=False, engine=self.make_engine(store))
+        works = App([agent], store, engine=self.make_engine(store), fleet_slots=most)
+        helps = App([agent], store, fleet_slots=most)
+        async with starts, works, helps:
+            runs = [await starts.start("plain", "go") for _ in range(8)]
+            for run in runs:
+                await _until(starts, run.id, "finished")
+            await _kept(store)
+        assert len(begun) == len(runs)
+        assert max(begun) <= most
+
     async def test_many_runs_at_once_are_all_moved(self) -> None:
         shop = Shop()
         async with self.fleet(shop.plain()) as (starts, _):
             runs = await asyncio.gather(*(starts.start("plain", str(number)) for number in range(40)))
             for run in runs:
                 await _until(starts, run.id, "finished")
+
+
+async def _held(store: Any) -> int:
+    """Return how many runs are held now, by any worker."""
+    return (1 << 20) - await store.room(FleetLimits(1 << 20))
 
 
 async def _lost(*_made: object) -> None:
