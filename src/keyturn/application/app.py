@@ -46,7 +46,6 @@ from ..inbox.insights import Insights
 from ..inbox.restored import settle_whole
 from ..journal import opened
 from ..journal.base import Claim, Store
-from ..journal.optional import FleetLimits
 from ..journal.rows import ENDED, Query, RunRow
 from ..policies.base import PolicyLike
 from ..server.settings import ServerSettings
@@ -156,12 +155,8 @@ class App(AppSettings):
         self._check_context(self._agent(agent), context)
         self._lint_agents()
         await self.at_work()
-        start = {
-            "context": context,
-            "max_turns": max_turns,
-            "session": self.session(session_id),
-            "requester": requester,
-        }
+        session = self.session(session_id)
+        start = {"context": context, "max_turns": max_turns, "session": session, "requester": requester}
         play = play_of(self._agent(agent), input, **self._options(), **start)
         first: Any = play.state.undelivered.start
         first["about"] = about = self.about_session(session_id) | about_priority(priority)
@@ -371,24 +366,20 @@ class App(AppSettings):
         self._telling.start()
         self._drilling.start()
         hired = partial(Worker, self.journal, self._taken, slots=self.slots, grace=self.grace, lease_ms=self.lease_ms)
-        settle = partial(settle_whole, self.journal)
-        return hired(settle=settle, agents=lambda: self.agents, line=self._line, limits=self._limits)
+        worker = hired(settle=partial(settle_whole, self.journal), agents=lambda: self.agents, line=self._line)
+        worker.limit_fleet(self._limits)
+        return worker
 
-    def _limits(self) -> FleetLimits | None:
-        return None if self.fleet_slots is None else FleetLimits(self.fleet_slots)
-
-    def shared_mover(self, name: str, slots: int, limits: Callable[[], FleetLimits | None]) -> Mover:
+    def shared_mover(self, name: str, slots: int) -> Mover:
         """Return what moves runs of this app in a worker of this name, which serves others as well."""
         self._telling.start()
         self._drilling.start()
-        made = partial(Mover, self.journal, self._taken, name=name, slots=slots, lease_ms=self.lease_ms)
-        return made(agents=self.agents.keys, limits=limits)
+        return Mover(self.journal, self._taken, name=name, slots=slots, lease_ms=self.lease_ms, agents=self.agents.keys)
 
     async def _taken(self, claim: Claim) -> Execution:
         """Make the execution of a run that this worker holds."""
         state = await self._state(claim.run, held=True)
-        session = self.session_of(state.live.run.about)
-        play = play_of(state.live.graph.root, state, **self._options(), session=session)
+        play = play_of(state.live.graph.root, state, **self._options(), session=self.session_of(state.live.run.about))
         play.claim, play.lease_ms = claim, self.lease_ms
         await self._attached(play)
         return play

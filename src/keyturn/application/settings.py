@@ -27,7 +27,7 @@ from ..fleet import Engine, asked_engine, engine_named
 from ..inbox.drills import DrillService
 from ..inbox.rule_lint import checked_policy, parts_of
 from ..journal.lease_sql import LONGEST_MS
-from ..journal.optional import LimitsClaims
+from ..journal.optional import FleetLimits, LimitsClaims
 from ..policies.base import PolicyLike
 from ..support.user_code import run_callback
 from .lifespan import AppResources
@@ -240,6 +240,9 @@ class AppSettings(Constructed):
     def lease_ms(self) -> int:
         """Return for how long a worker holds a run at a time, in milliseconds."""
         return int(self.lease * 1_000)
+
+    def _limits(self) -> FleetLimits | None:
+        return None if self.fleet_slots is None else FleetLimits(self.fleet_slots)
 
     @property
     def channels(self) -> ChannelPlan:

@@ -173,7 +173,9 @@ class Tenants(Constructed):
             log.warning("runs of tenant %r are not executed here: %s", tenant, error)
             return None
         app.lease = self.lease
-        return app.shared_mover(worker, _of_one(self.slots, self.tenant_slots), self._limits)
+        mover = app.shared_mover(worker, _of_one(self.slots, self.tenant_slots))
+        mover.limited_by = self._limits
+        return mover
 
     def _limits(self) -> FleetLimits | None:
         limits = FleetLimits(self.fleet_tenant_slots, self.fleet_slots)

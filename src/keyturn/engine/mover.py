@@ -36,13 +36,14 @@ _FULL = 0.25  # how soon is noticed, in seconds, that another worker ended a run
 _LEFT = LATER_MS / 1_000  # how long a run is left to others that could not be taken up here, in seconds
 
 Takes = Callable[[Claim], Awaitable[Execution]]
+Limits = Callable[[], FleetLimits | None]
 
 
 class Mover:
     """Moves runs under claims of `name`, at most `slots` at once, whoever hands them over.
 
     `take` makes the play of a run that was claimed. What a run's tools and models raise is the run's own affair: it is
-    recorded there. `agents` are those whose runs can be moved here, and `limits` how many all workers move at once.
+    recorded there. `agents` are those whose runs can be moved here.
     """
 
     def __init__(
@@ -54,13 +55,14 @@ class Mover:
         slots: int,
         lease_ms: int,
         agents: Callable[[], Collection[str]] | None,
-        limits: Callable[[], FleetLimits | None] = lambda: None,
     ) -> None:
         self.name = name
         self.slots, self.lease_ms = slots, lease_ms
         self.tenant: str = getattr(store, "tenant", "default")
         self._store, self._take = store, take
-        self._agents, self._limits = agents, limits
+        self._agents = agents
+        #: Returns how many runs all workers may move at once.
+        self.limited_by: Limits = lambda: None
         self._home = Home(store)
         self._tasks: set[asyncio.Task[None]] = set()
         # One for each run that is being claimed, which has its slot already.
@@ -77,7 +79,7 @@ class Mover:
     @property
     def limits(self) -> FleetLimits | None:
         """Return how many runs all workers may move at once; None for any number."""
-        return self._limits()
+        return self.limited_by()
 
     @property
     def full_for(self) -> float | None:

@@ -13,11 +13,11 @@ from typing import Any, Protocol, cast
 
 from ..core.errors import StorageError, StoreRestored
 from ..journal.base import Store
-from ..journal.optional import WATCHED, FleetLimits, Presence
+from ..journal.optional import WATCHED, Presence
 from .driving.lease import TTL_MS
 from .engine_line import EngineLine
 from .journal_engine import JournalEngine
-from .mover import Mover, Takes
+from .mover import Limits, Mover, Takes
 from .presence import HolderWatch
 from .reconciler import Reconciler
 from .run.new_ids import claimant
@@ -185,7 +185,6 @@ class Worker(WorkerLoop):
         agents: Callable[[], Collection[str]] | None = None,
         lease_ms: int | None = None,
         line: EngineLine | None = None,
-        limits: Callable[[], FleetLimits | None] = lambda: None,
     ) -> None:
         mover = Mover(
             store,
@@ -194,11 +193,15 @@ class Worker(WorkerLoop):
             slots=slots,
             lease_ms=TTL_MS if lease_ms is None else lease_ms,
             agents=agents,
-            limits=limits,
         )
         carried = line is not None and line.engine is not None
         rounds = Reconciler(store, mover, line) if line is not None and carried else JournalEngine(store, mover)
         super().__init__(store, mover, rounds, grace=grace, settle=settle, line=line)
+        self._moves = mover
+
+    def limit_fleet(self, limits: Limits) -> None:
+        """Move no more runs at once than all workers of the journal may together."""
+        self._moves.limited_by = limits
 
 
 async def _ended(handing: asyncio.Task[None]) -> None:

@@ -66,17 +66,16 @@ def claim_due(
 
 def next_due(db: StoreConnection, dialect: SqlDialect, tenant: str, only: ClaimFilter) -> int | None:
     """Return when the next run is due."""
-    known, chosen = _known_values(dialect, only), _values_of(dialect, only)
-    held, due, queued = (tenant, *chosen), (tenant, *chosen, *known), (tenant, *chosen)
-    [(first,)] = db.execute(_next(dialect), tenant, tenant, *held, *due, *queued) or [(None,)]
+    part, known = (tenant, *_values_of(dialect, only)), _known_values(dialect, only)
+    [(first,)] = db.execute(_next(dialect), tenant, tenant, *part, *part, *known, *part) or [(None,)]
     return int(first) if isinstance(first, int) else None
 
 
 def _values(dialect: SqlDialect, tenant: str, now: int, limit: int, only: ClaimFilter) -> list[Any]:
     """Return the values of the places in `_kinds` and `_parts`, and the limit of all."""
     page = (*_values_of(dialect, only), limit)
-    held, ahead, due = (tenant, now, *page), (tenant, now + LONGEST_MS, *page), (tenant, now, *page)
-    return [tenant, tenant, *held, *ahead, *due, *_known_values(dialect, only), tenant, *page, limit]
+    timed = (value for time in (now, now + LONGEST_MS, now) for value in (tenant, time, *page))
+    return [tenant, tenant, *timed, *_known_values(dialect, only), tenant, *page, limit]
 
 
 def _known_values(dialect: SqlDialect, only: ClaimFilter) -> tuple[Any, ...]:

@@ -10,7 +10,9 @@ import msgspec
 from ..core.errors import Conflict, LogDamaged
 from . import statements as say
 from .base import Claim, Lease, LostRace, RunHeld
+from .optional import FleetLimits
 from .rows import ENDED
+from .statements import SqlDialect
 from .store_thread import StoreConnection
 
 # No claim is made for longer: one that ends later was made while the clock was ahead.
@@ -73,6 +75,19 @@ def check_takable(run: str, at: LogPlace, lease: Lease) -> None:
     check_free(run, at)
     if lease.orderly and (at.holder is not None or at.takers):
         raise LostRace(f"the last holder of run {run!r} did not give it back")
+
+
+def held_runs(db: StoreConnection, tenant: str) -> tuple[int, int]:
+    """Return how many runs are held, of a tenant and of all."""
+    [(of_tenant, of_all)] = db.execute(say.HELD_RUNS, tenant, db.now())
+    return int(of_tenant), int(of_all)
+
+
+def check_room(db: StoreConnection, dialect: SqlDialect, tenant: str, limits: FleetLimits) -> None:
+    """Raise `FleetFull` where no more runs may be held; nobody else counts them until this is committed."""
+    if dialect.alone:
+        db.execute(dialect.alone, "@limits")
+    limits.check(*held_runs(db, tenant))
 
 
 def take(db: StoreConnection, tenant: str, run: str, at: LogPlace, worker: str, ttl_ms: int) -> tuple[Claim, LogPlace]:

@@ -25,7 +25,7 @@ from .base import Claim, ClaimFilter, DueRun, Lease, LostRace
 from .commit_effects import CommitEffects, of_append
 from .due_feed import ERASED, DueFeed, DueFollower, MadeDue
 from .memory_logs import MemoryLog, MemoryTenant, check_free, earlier, wake_all
-from .memory_tenants import due_tenants, wait_until_due
+from .memory_tenants import due_tenants, held_runs, wait_until_due
 from .optional import FleetLimits, TenantDue
 from .rows import (
     ALL,
@@ -265,17 +265,13 @@ class MemoryJournal(Sealed):
     async def claim_within(self, run: str, worker: str, ttl_ms: int, limits: FleetLimits) -> Claim:
         """Take the lease on a run, or raise `FleetFull`."""
         with self._lock:
-            limits.check(*self._held_runs())
+            limits.check(*held_runs(self._tenants, self.tenant, self._clock()))
             return await self.claim(run, worker, ttl_ms)
 
     async def room(self, limits: FleetLimits) -> int:
         """Return how many more runs may be held now."""
         with self._lock:
-            return limits.room(*self._held_runs())
-
-    def _held_runs(self) -> tuple[int, int]:
-        held = {name: each.held(self._clock()) for name, each in self._tenants.items()}
-        return held.get(self.tenant, 0), sum(held.values())
+            return limits.room(*held_runs(self._tenants, self.tenant, self._clock()))
 
     def _take(self, run: str, log: MemoryLog, worker: str, ttl_ms: int) -> Claim:
         now = self._clock()
@@ -330,8 +326,8 @@ class MemoryJournal(Sealed):
         with self._lock:
             now = self._clock()
             found = nsmallest(limit, (one for one in self._mine.wanted(only) if one[0] <= now))
-            logs = [(self._log(run), at or now, run) for at, run in found]
-            return [DueRun(run, at, self._mine.agent(run), log.format, log.priority) for log, at, run in logs]
+            logs = ((run, at or now, self._log(run)) for at, run in found)
+            return [DueRun(run, at, self._mine.agent(run), log.format, log.priority) for run, at, log in logs]
 
     async def due_tenants(self) -> list[TenantDue]:
         """Return the tenants of which runs are due or will be, by name, each with the time of the first."""
@@ -348,9 +344,7 @@ class MemoryJournal(Sealed):
             if first is not None and first[0] <= now:
                 return
             stirred = self._wait(DUE)
-        waits = [
-            seconds for seconds in (timeout, None if first is None else (first[0] - now) / 1_000) if seconds is not None
-        ]
+        waits = [*([] if timeout is None else [timeout]), *([] if first is None else [(first[0] - now) / 1_000])]
         try:
             await asyncio.wait_for(stirred, min(waits, default=None))
         except TimeoutError:

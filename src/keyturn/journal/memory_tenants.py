@@ -16,6 +16,12 @@ def due_tenants(tenants: Mapping[str, MemoryTenant]) -> list[TenantDue]:
     return [TenantDue(name, first[0]) for name, first in firsts if first is not None]
 
 
+def held_runs(tenants: Mapping[str, MemoryTenant], tenant: str, now: int) -> tuple[int, int]:
+    """Return how many runs are held, of a tenant and of all."""
+    held = {name: each.held(now) for name, each in tenants.items()}
+    return held.get(tenant, 0), sum(held.values())
+
+
 async def wait_until_due(
     lock: AbstractContextManager[object],
     clock: Callable[[], int],

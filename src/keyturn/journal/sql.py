@@ -24,6 +24,7 @@ from .lease_sql import (
     DueWhen,
     LogPlace,
     check_free,
+    check_room,
     check_takable,
     give_back,
     place_in,
@@ -48,8 +49,6 @@ from .sealing import DAMAGED, Row, askable, columns, marked, plain_notice, seal_
 from .selecting import SqlTable, select
 from .statements import SqlDialect
 from .store_thread import StoreConnection
-
-_LIMITS = "@limits"
 
 
 class Appended(NamedTuple):
@@ -188,11 +187,6 @@ class Tenant:
         """Postpone a run of which nothing can be read, so that no other waits for it."""
         db.tell(say.SHELVE, db.now() + later, self.name, run)
 
-    def held(self, db: StoreConnection) -> tuple[int, int]:
-        """Return how many runs are held, of this tenant and of all."""
-        [(of_tenant, of_all)] = db.execute(say.HELD_RUNS, self.name, db.now())
-        return int(of_tenant), int(of_all)
-
     def claim(
         self, db: StoreConnection, run: str, worker: str, ttl_ms: int, limits: FleetLimits | None = None
     ) -> Claim:
@@ -200,9 +194,7 @@ class Tenant:
         at = self._place(db, run)
         check_free(run, at)
         if limits is not None:
-            if self._dialect.alone:  # until this is committed
-                db.execute(self._dialect.alone, _LIMITS)
-            limits.check(*self.held(db))
+            check_room(db, self._dialect, self.name, limits)
         return take(db, self.name, run, at, worker, ttl_ms)[0]
 
     def cap(self, db: StoreConnection, run: str, ttl_ms: int) -> None:

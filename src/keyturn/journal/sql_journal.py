@@ -20,7 +20,7 @@ from .base import Claim, ClaimFilter, DueRun, Lease
 from .commit_effects import CommitEffects
 from .due_feed import ERASED, DueFollower, MadeDue
 from .generation import Origin, read_meta
-from .lease_sql import DueWhen, HeldAhead
+from .lease_sql import DueWhen, HeldAhead, held_runs
 from .optional import FleetLimits, TenantDue
 from .pages import rows_of
 from .restorable import RestorableStore
@@ -147,7 +147,7 @@ class SQLJournal(RestorableStore):
 
     async def room(self, limits: FleetLimits) -> int:
         """Return how many more runs may be held now."""
-        return limits.room(*await self._reader.short(self._mine.held))
+        return limits.room(*await self._reader.short(lambda db: held_runs(db, self.tenant)))
 
     async def _claim(self, run: str, worker: str, ttl_ms: int, limits: FleetLimits | None) -> Claim:
         check_name("a run's id", run)
