@@ -241,7 +241,7 @@ VALUES: dict[str, Any] = {
     "connect_timeout_seconds": 9.0, "context_deserializer": echo, "context_serializer": echo, "context_type": None,
     "conversation_id": "c", "custom_output_extractor": echo, "deps_type": None, "description": "other", "drills": None,
     "editable": False, "editor": WorkspaceEditor("."), "elicitation_callback": echo, "embedded": False,
-    "engine": DeafEngine(keyturn.MemoryJournal()), "tenant_slots": 7,
+    "engine": DeafEngine(keyturn.MemoryJournal()), "tenant_slots": 7, "fleet_slots": 5, "fleet_tenant_slots": 3,
     "environment": {"type": "local"}, "executor": lambda request: "ok", "external_web_access": True,
     "failure_error_function": echo, "filters": None, "format": {"type": "text"}, "grace": 1.0, "group_id": "g",
     "guardrail_function": withheld.guardrail_function, "handle_deferred": None, "handoff_description": "other",
