@@ -1,10 +1,12 @@
 """A fleet under faults for some minutes: three workers, two processes that start runs and decide, one PostgreSQL.
 
-    python -m trials.soak [--minutes 10] [--engine journal|dbos|temporal] [--seed N] [--rate N]
+    python -m trials.soak [--minutes 10] [--engine journal|dbos|temporal] [--seed N] [--rate N] [--pooled]
 
-Every few seconds, drawn by the seed: a worker or a starter is ended with SIGKILL and started again, a worker stands
-still past its lease (SIGSTOP) and continues, the database is stopped with `pg_ctl -m immediate` and started, or all
-connections are cut. Then the faults end, and what is open has two minutes to end. Violations: what `keyturn check`
+One of the starters is a client of two `keyturn serve`. All reach the database through a relay, with `--pooled` through
+pgbouncer as well. Every few seconds, drawn by the seed: a worker, a starter or a server is ended with SIGKILL and
+started again, a worker stands still past its lease (SIGSTOP) and continues, the database is stopped with `pg_ctl -m
+immediate` and started, all connections are cut, answers to COMMIT are lost, or Temporal's server is started anew
+without what it had. Then the faults end, and what is open has two minutes to end. Violations: what `keyturn check`
 finds, a run that was started and is lost or does not end, and a call that had its effect twice. Takeover is from the
 fault until no run is held by that worker. Exit code 1 where there is a violation.
 """
@@ -24,6 +26,7 @@ from collections import Counter
 from collections.abc import AsyncGenerator, Callable
 from contextlib import AsyncExitStack, asynccontextmanager, suppress
 from dataclasses import dataclass, field
+from itertools import count
 from pathlib import Path
 from typing import Any
 
@@ -33,13 +36,14 @@ from keyturn import App, KeyturnError
 from keyturn.audit.checker import check
 from keyturn.fleet import engine_named
 from keyturn.journal.postgres import PostgresJournal
-from keyturn.testing.postgres import Postgres, throwaway_postgres
+from keyturn.testing.postgres import Postgres, _free_port, throwaway_postgres
 
+from .soak_net import Relay, pooled, port_of, through
 from .table import grid
 
 ROOT = Path(__file__).resolve().parents[1]
 ENGINES = ("journal", "dbos", "temporal")
-WORKERS, STARTERS = 3, 2
+WORKERS, STARTERS, SERVERS = 3, 2, 2
 PATIENCE = 120.0
 PAUSE = (2.0, 5.0)
 _HELD = "SELECT count(*) FROM runs WHERE holder LIKE %s AND left(run, 1) <> '@'"
@@ -56,14 +60,20 @@ class Found:
     ended: Counter[str] = field(default_factory=Counter[str])
     doubts: int = 0
     revived: int = 0
+    served: int = 0
 
 
 class Fleet:
     """The processes of a soak: each is started again under its place when it ended."""
 
-    def __init__(self, folder: Path, server: Postgres, url: str, engine: tuple[str, str], rate: float) -> None:
-        self.folder, self._server, self.url = folder, server, url
+    def __init__(
+        self, folder: Path, server: Postgres, urls: tuple[str, str], engine: tuple[str, str], rate: float
+    ) -> None:
+        self.folder, self._server = folder, server
+        self.url, url = urls  # the database's own, and the one by which processes reach it
         self.engine, self._rate = engine, rate
+        self.servers: list[subprocess.Popen[bytes]] = []
+        self._ports = [_free_port() for _ in range(SERVERS)]
         self.workers: list[subprocess.Popen[bytes]] = []
         self.starters: list[subprocess.Popen[bytes]] = []
         name, address = engine
@@ -71,7 +81,15 @@ class Fleet:
         self._env |= {"KEYTURN_ENGINE_URL": address} if address else {}
         self._log = (folder / "log").open("ab")
 
-    def begin(self) -> None:
+    async def begin(self) -> None:
+        app = App([], PostgresJournal(self.url), worker=False)
+        await app.people.start("ada")
+        await app.people.add("bot", kind="machine", by="ada")
+        tokens = [await app.people.issue_token("bot", ["run", "read"], by="ada")]
+        tokens.append(await app.people.issue_token("ada", ["decide", "read"], by="ada"))
+        await app.journal.close()
+        self._env["SOAK_TOKENS"] = " ".join(tokens)
+        self.servers = [self._serving(place) for place in range(SERVERS)]
         self.workers = [self._worker() for _ in range(WORKERS)]
         self.starters = [self._starter(place) for place in range(STARTERS)]
 
@@ -79,7 +97,12 @@ class Fleet:
         return self._process("keyturn.cli.main", "worker", "trials.soak_desk:app")
 
     def _starter(self, place: int) -> subprocess.Popen[bytes]:
-        return self._process("trials.soak_desk", f"starter{place}", str(self._rate / STARTERS))
+        url = [f"http://127.0.0.1:{self._ports[place % SERVERS]}"] if place else []
+        return self._process("trials.soak_desk", f"starter{place}", str(self._rate / STARTERS), *url)
+
+    def _serving(self, place: int) -> subprocess.Popen[bytes]:
+        port = str(self._ports[place])
+        return self._process("keyturn.cli.main", "serve", "trials.soak_desk:app", "--no-worker", "--port", port)
 
     def _process(self, *words: str) -> subprocess.Popen[bytes]:
         return subprocess.Popen(
@@ -94,7 +117,10 @@ class Fleet:
         lost = [place for place, starter in enumerate(self.starters) if starter.poll() is not None]
         for place in lost:
             self.starters[place] = self._starter(place)
-        return len(gone) + len(lost)
+        down = [place for place, server in enumerate(self.servers) if server.poll() is not None]
+        for place in down:
+            self.servers[place] = self._serving(place)
+        return len(gone) + len(lost) + len(down)
 
     def kill_worker(self, place: int) -> int:
         """End a worker with SIGKILL, and start another one; return the process id of the dead one."""
@@ -109,6 +135,11 @@ class Fleet:
         self.starters[place].wait()
         self.starters[place] = self._starter(place)
 
+    def kill_server(self, place: int) -> None:
+        self.servers[place].kill()
+        self.servers[place].wait()
+        self.servers[place] = self._serving(place)
+
     def restart_database(self) -> None:
         """Stop the server as a crash does, and start it again."""
         self._server.crash()
@@ -119,7 +150,7 @@ class Fleet:
 
     def end(self) -> list[int]:
         """Let all end as an operator does; return the exit codes of those that did not end well."""
-        every = [each for each in (*self.starters, *self.workers) if each.poll() is None]
+        every = [each for each in (*self.starters, *self.servers, *self.workers) if each.poll() is None]
         for process in every:
             process.send_signal(signal.SIGTERM)
         codes = list[int]()
@@ -142,8 +173,9 @@ class Fleet:
 class Soak:
     """Draws faults, one after another, and measures how long takeovers take."""
 
-    def __init__(self, fleet: Fleet, seed: int) -> None:
+    def __init__(self, fleet: Fleet, relay: Relay, anew: Callable[[], Any] | None, seed: int) -> None:
         self.fleet, self.found = fleet, Found()
+        self._relay, self._anew = relay, anew
         self._draw = random.Random(seed)
         self._measuring: set[asyncio.Task[None]] = set()
 
@@ -152,7 +184,7 @@ class Soak:
         while not (self.fleet.folder / "paid").exists():
             await asyncio.sleep(0.1)
         faults: list[Callable[[], Any]] = [self._killed, self._killed, self._starter, self._still, self._stopped]
-        faults.append(self._cut)
+        faults += [self._cut, self._server, self._lost, *([] if self._anew is None else [self._engine_anew])]
         ends = time.monotonic() + seconds
         todo = list[Callable[[], Any]]()
         while time.monotonic() < ends:
@@ -172,6 +204,22 @@ class Soak:
     async def _starter(self) -> None:
         self.found.faults["starter killed"] += 1
         self.fleet.kill_starter(self._draw.randrange(STARTERS))
+
+    async def _server(self) -> None:
+        self.found.faults["server killed"] += 1
+        self.fleet.kill_server(self._draw.randrange(SERVERS))
+
+    async def _lost(self) -> None:
+        """Lose the answers to the next commits of whoever comes first."""
+        before = self._relay.lost
+        self._relay.lose_commits(3)
+        await asyncio.sleep(1.0)
+        self.found.faults["answer to COMMIT lost"] += self._relay.lost - before
+
+    async def _engine_anew(self) -> None:
+        self.found.faults["engine's server lost"] += 1
+        assert self._anew is not None
+        await self._anew()
 
     async def _still(self) -> None:
         worker = self.fleet.workers[self._draw.randrange(WORKERS)]
@@ -237,6 +285,7 @@ class Soak:
             after = (page[-1].started_at, page[-1].run)
         started, paid = _lines(self.fleet.folder, "started"), Counter(_lines(self.fleet.folder, "paid"))
         found.started, found.ended = len(rows), Counter(rows.values())
+        found.served = len({*_lines(self.fleet.folder, "served")})
         found.doubts = len({*_lines(self.fleet.folder, "doubts")})
         found.violations += [f"run {run} was started and is lost" for run in started if run not in rows]
         found.violations += [f"the call of run {run} had its effect {n} times" for run, n in paid.items() if n > 1]
@@ -259,27 +308,48 @@ def _lines(folder: Path, name: str) -> list[str]:
 
 
 @asynccontextmanager
-async def _served(engine: str, folder: Path) -> AsyncGenerator[str]:
-    """Yield the URL of the engine's server, where it has one of its own."""
+async def _served(engine: str, folder: Path) -> AsyncGenerator[tuple[str, Callable[[], Any] | None]]:
+    """Yield the URL of the engine's server, where it has one of its own, and what starts that anew."""
     if engine != "temporal":
-        yield ""
+        yield "", None
         return
     from tests.fleet.temporal_server import temporal_server
 
-    async with temporal_server(folder) as url:
-        yield url
+    names = count()
+
+    async def begun(servers: AsyncExitStack) -> str:
+        here = folder / f"engine{next(names)}"
+        here.mkdir()
+        return await servers.enter_async_context(temporal_server(here))
+
+    async with AsyncExitStack() as servers:
+        url = await begun(servers)
+        relay = Relay(port_of(url))
+
+        async def anew() -> None:
+            await servers.pop_all().aclose()
+            relay.target = port_of(await begun(servers))
+
+        with relay.open() as port:
+            yield through(url, port), anew
 
 
-async def soak(engine: str, minutes: float, seed: int, rate: float) -> Found:
+async def soak(engine: str, minutes: float, seed: int, rate: float, *, by_pooler: bool = False) -> Found:
     """Run a fleet under faults."""
     async with AsyncExitStack() as stack:
         server = stack.enter_context(throwaway_postgres(durable=True))
         folder = Path(stack.enter_context(tempfile.TemporaryDirectory(prefix="keyturn-soak-")))
-        address = await stack.enter_async_context(_served(engine, folder))
-        os.environ |= {"SOAK_FOLDER": str(folder), "SOAK_JOURNAL": server.database()}
-        fleet = Fleet(folder, server, os.environ["SOAK_JOURNAL"], (engine, address), rate)
-        fleet.begin()
-        trial = Soak(fleet, seed)
+        address, anew = await stack.enter_async_context(_served(engine, folder))
+        direct = server.database()
+        relay = Relay(port_of(direct))
+        port = stack.enter_context(relay.open())
+        url = through(direct, port)
+        if by_pooler:
+            url = through(direct, stack.enter_context(pooled(direct, folder, port))) + "?pooled=1"
+        os.environ |= {"SOAK_FOLDER": str(folder), "SOAK_JOURNAL": url}
+        fleet = Fleet(folder, server, (direct, url), (engine, address), rate)
+        await fleet.begin()
+        trial = Soak(fleet, relay, anew, seed)
         try:
             await trial.run(60 * minutes)
             for starter in fleet.starters:
@@ -308,13 +378,15 @@ def main() -> int:
     parser.add_argument("--engine", choices=ENGINES, default="journal")
     parser.add_argument("--seed", type=int, default=None)
     parser.add_argument("--rate", type=float, default=4.0, help="how many runs are started a second")
+    parser.add_argument("--pooled", action="store_true", help="reach the database through pgbouncer")
     given = parser.parse_args()
     seed = random.randrange(1 << 30) if given.seed is None else given.seed
     print(f"soak: {given.engine}, {given.minutes:g} minutes, seed {seed}", flush=True)
-    found = asyncio.run(soak(given.engine, given.minutes, seed, given.rate))
+    found = asyncio.run(soak(given.engine, given.minutes, seed, given.rate, by_pooler=given.pooled))
     print(table(found))
     ended = ", ".join(f"{count} {state}" for state, count in sorted(found.ended.items()))
-    print(f"\n{found.started} runs: {ended}; {found.doubts} calls were in doubt; {len(found.violations)} violations")
+    print(f"\n{found.started} runs, {found.served} of them started by servers: {ended}")
+    print(f"{found.doubts} calls were in doubt; {len(found.violations)} violations")
     print(f"{found.revived} processes could not begin, since the database was away, and were started again")
     for each in found.violations[:20]:
         print(f"broken: {each}")

@@ -1,7 +1,7 @@
 """The app of a soak: an agent pays once, by a call that requires an approval, and says in a file that it did.
 
-The workers are `keyturn worker trials.soak_desk:app`. As a program this is one of those who start runs and decide, as a
-server does: `python -m trials.soak_desk NAME PER_SECOND`.
+The workers are `keyturn worker trials.soak_desk:app`, the servers `keyturn serve`. As a program this is one of those
+who start runs and decide: `python -m trials.soak_desk NAME PER_SECOND [URL]`, with a URL as a client of that server.
 """
 
 from __future__ import annotations
@@ -11,11 +11,15 @@ import os
 import random
 import signal
 import sys
+from collections.abc import Awaitable, Callable
 from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
+from httpx2 import TransportError
+
 from keyturn import Agent, App, KeyturnError, ToolContext, function_tool
+from keyturn.client import AsyncClient
 from keyturn.models.scripted.model import ScriptedModel, function_call, tool_outputs
 
 #: For how long a worker holds a run, in seconds.
@@ -62,21 +66,52 @@ async def decide(desk: App) -> int:
     return len(waits)
 
 
-async def _work(name: str, per_second: float) -> None:
+async def decide_by(client: AsyncClient) -> None:
+    """Decide the same as a client of a server."""
+    for row in await client.inbox.list(limit=100):
+        with suppress(KeyturnError):
+            if row.kind == "in_doubt":
+                await client.inbox.resolve(row, "ran")
+                noted("doubts", row.run)
+            else:
+                await client.inbox.approve(row)
+
+
+async def _work(per_second: float, start: Callable[[str], Awaitable[str]], decided: Callable[[], Any]) -> None:
     leaving = asyncio.Event()
     asyncio.get_running_loop().add_signal_handler(signal.SIGTERM, leaving.set)
     number = 0
+    while not leaving.is_set():
+        with suppress(KeyturnError, OSError, TransportError):
+            noted("started", await start(str(number)))
+        number += 1
+        with suppress(KeyturnError, OSError, TransportError):
+            await decided()
+        with suppress(TimeoutError):
+            await asyncio.wait_for(leaving.wait(), 1 / per_second)
+
+
+async def _here(name: str, per_second: float) -> None:
+    async def start(number: str) -> str:
+        return (await app.start("desk", f"{name} {number}", priority=random.choice(["interactive", "batch"]))).id
+
     async with app:
-        while not leaving.is_set():
-            with suppress(KeyturnError):
-                run = await app.start("desk", f"{name} {number}", priority=random.choice(["interactive", "batch"]))
-                noted("started", run.id)
-            number += 1
-            with suppress(KeyturnError):
-                await decide(app)
-            with suppress(TimeoutError):
-                await asyncio.wait_for(leaving.wait(), 1 / per_second)
+        await _work(per_second, start, lambda: decide(app))
+
+
+async def _by(url: str, name: str, per_second: float) -> None:
+    starts, decides = os.environ["SOAK_TOKENS"].split()
+    async with AsyncClient(url, starts) as bot, AsyncClient(url, decides) as ada:
+
+        async def start(number: str) -> str:
+            once = f"{name}-{os.getpid()}-{number}"
+            run = await bot.start("desk", f"{name} {number}", requester="ada", once=once)
+            noted("served", run)
+            return run
+
+        await _work(per_second, start, lambda: decide_by(ada))
 
 
 if __name__ == "__main__":
-    asyncio.run(_work(sys.argv[1], float(sys.argv[2])))
+    _, NAME, RATE, *URL = sys.argv
+    asyncio.run(_by(URL[0], NAME, float(RATE)) if URL else _here(NAME, float(RATE)))

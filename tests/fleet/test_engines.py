@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+import pytest
+
 from keyturn.fleet import Engine
 from keyturn.journal.base import Store
 from keyturn.testing import EngineSuite
+from keyturn.testing.suites import engines
 
 from .own_engine import QUEUES, DeafEngine, DoublingEngine, LateEngine, LocalEngine, LyingEngine
 
@@ -46,3 +49,14 @@ class TestLyingEngine(EngineSuite):
 
     def make_engine(self, store: Store) -> Engine | None:
         return LyingEngine(store)
+
+
+@pytest.mark.trial
+@pytest.mark.timeout(600)
+@pytest.mark.parametrize("suite", [TestJournalEngine(), TestLocalEngine()], ids=["journal", "local"])
+async def test_ten_thousand_runs_that_are_due_at_once_are_all_moved(
+    suite: EngineSuite, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(EngineSuite, "many", 10_000)
+    monkeypatch.setattr(engines, "_PATIENCE", 500.0)
+    await suite.test_many_runs_at_once_are_all_moved()

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import os
 import signal
 from collections.abc import AsyncGenerator, Callable
@@ -61,6 +62,41 @@ async def engine(request: pytest.FixtureRequest, tmp_path: Path) -> AsyncGenerat
         yield request.param, url
 
 
+#: Where a process of the fleet ends as if by SIGKILL, each the function before or after which it does.
+PLACES = {
+    "after the claim": "keyturn.engine.mover.Mover.accept",
+    "after its first commit": "keyturn.journal.sql_journal.SQLJournal.append",
+    "after the commit, before the hook": "keyturn.engine.engine_line.EngineLine._hand_over",
+    "in the hook": "keyturn.engine.engine_line.EngineLine.wake",
+}
+#: Sits in front of the program of a process, and of nothing else.
+DIES = """
+import os, pkgutil, signal
+owner, _, name = os.environ["FLEET_DIES"].rpartition(".")
+owner = pkgutil.resolve_name(owner)
+async def dies(self, run, *given, **named):
+    done = await before(self, run, *given, **named) if name == "append" else None
+    if not str(getattr(run, "run", run)).startswith("@"):
+        os.kill(os.getpid(), signal.SIGKILL)
+    return done
+before = getattr(owner, name)
+setattr(owner, name, dies)
+"""
+STARTS = (
+    DIES
+    + """
+import asyncio, time
+from program import app
+app.embedded = False
+async def main():
+    async with app:
+        await app.start("desk", "go")
+        await asyncio.sleep(60)
+asyncio.run(main())
+"""
+)
+
+
 class _Fleet:
     """Starts workers as processes, and is the app of those who start runs and decide."""
 
@@ -76,12 +112,22 @@ class _Fleet:
         self.app = App(list(made.agents.values()), PostgresJournal(url), worker=False, engine=named)
         self.app.lease = 3
 
-    def worker(self) -> forked.Program:
-        words = ["-m", "keyturn.cli.main", "worker", "program:app", "--engine", self._engine]
-        words += ["--engine-url", self._server] if self._server else []
-        return forked.Program(
-            words, cwd=self.here, env={**os.environ, "FLEET_JOURNAL": self.url}, stderr=forked.DEVNULL
-        )
+    def worker(self, program: str = "program:app", **env: str) -> forked.Program:
+        words = ["-m", "keyturn.cli.main", "worker", program, "--engine", self._engine]
+        return self._process(words + (["--engine-url", self._server] if self._server else []), env)
+
+    def dying_worker(self, place: str) -> forked.Program:
+        (self.here / "dying.py").write_text(DIES + "from program import app\n")
+        return self.worker("dying:app", FLEET_DIES=PLACES[place])
+
+    def dying_starter(self, place: str) -> forked.Program:
+        (self.here / "starts.py").write_text(STARTS)
+        env = {"FLEET_DIES": PLACES[place], "KEYTURN_ENGINE": self._engine, "KEYTURN_ENGINE_URL": self._server}
+        return self._process(["starts.py"], env)
+
+    def _process(self, words: list[str], env: dict[str, str]) -> forked.Program:
+        given = {**os.environ, "FLEET_JOURNAL": self.url, **{name: value for name, value in env.items() if value}}
+        return forked.Program(words, cwd=self.here, env=given, stderr=forked.DEVNULL)
 
     def paid(self) -> list[str]:
         file = self.here / "paid"
@@ -114,6 +160,36 @@ async def test_a_worker_that_is_killed_in_a_tool_leaves_a_doubt_and_others_go_on
             second.send_signal(signal.SIGTERM)
             assert second.wait(60) == 0
         assert len(fleet.paid()) == 2
+        await fleet.kept()
+
+
+async def test_a_process_that_dies_around_its_commits_leaves_nothing_undone_and_nothing_done_twice(
+    engine: tuple[str, str], tmp_path: Path, new_database: Callable[[], str]
+) -> None:
+    """A worker after it claimed and after it wrote; whoever starts a run before it woke, and as it does."""
+    fleet = _Fleet(tmp_path, new_database(), engine)
+    (tmp_path / "go").touch()
+    async with fleet.app as app:
+        for place in ("after the claim", "after its first commit"):
+            run = await app.start("desk", "go")
+            with fleet.dying_worker(place) as dying:
+                assert await asyncio.to_thread(dying.wait, 60) == -signal.SIGKILL
+            with fleet.worker() as other:
+                await until_status(app, run.id, "finished")
+                other.send_signal(signal.SIGTERM)
+                assert await asyncio.to_thread(other.wait, 60) == 0
+        for place in ("after the commit, before the hook", "in the hook") if engine[0] != "journal" else ():
+            with fleet.dying_starter(place) as dying:
+                assert await asyncio.to_thread(dying.wait, 60) == -signal.SIGKILL
+        runs = [row.run for row in await app.runs()]
+        with fleet.worker() as last:
+            for each in runs:
+                await until_status(app, each, "finished")
+            last.send_signal(signal.SIGTERM)
+            ended = await asyncio.to_thread(last.wait, 60)
+            assert ended in (0, -signal.SIGTERM)  # by the signal, where it had just begun
+        assert len(fleet.paid()) == len(runs) == (2 if engine[0] == "journal" else 4)
+        assert not await app.inbox.list()
         await fleet.kept()
 
 

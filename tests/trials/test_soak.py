@@ -14,5 +14,6 @@ async def test_a_fleet_under_faults_loses_nothing_and_runs_nothing_twice() -> No
     found = await soak("journal", 0.5, seed=7, rate=3)
     assert found.violations == []
     assert found.faults.total() >= 5
+    assert found.served > 0
     assert found.ended["finished"] == found.started > 0
     assert "worker killed" in table(found)

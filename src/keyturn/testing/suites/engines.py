@@ -79,6 +79,8 @@ class EngineSuite:
 
     #: Whether the engine may deliver nothing: the reconciler moves runs soon, and not only wakes them.
     mute: ClassVar[bool] = False
+    #: How many runs are due at once where many are.
+    many: ClassVar[int] = 40
     #: Whether the engine hands over what is urgent first, of the wakes that it holds.
     orders: ClassVar[bool] = False
 
@@ -310,11 +312,19 @@ class EngineSuite:
         assert max(begun) <= most
 
     async def test_many_runs_at_once_are_all_moved(self) -> None:
-        shop = Shop()
-        async with self.fleet(shop.plain()) as (starts, _):
-            runs = await asyncio.gather(*(starts.start("plain", str(number)) for number in range(40)))
-            for run in runs:
-                await _until(starts, run.id, "finished")
+        """They are due before the worker begins, as after an outage."""
+        shop, store = Shop(), await self.make_store()
+        starts = App([shop.plain()], store, worker=False, engine=self.make_engine(store))
+        works = App([shop.plain()], store, engine=self.make_engine(store))
+        async with starts:
+            runs = list[str]()
+            for number in range(0, self.many, 100):
+                begun = (starts.start("plain", str(each)) for each in range(number, min(number + 100, self.many)))
+                runs += [run.id for run in await asyncio.gather(*begun)]
+            async with works:
+                await _until_true(lambda: _idle(works))
+                for run in runs:
+                    await _until(starts, run, "finished")
 
 
 async def _held(store: Any) -> int:
@@ -347,10 +357,11 @@ async def _until_asked(app: App, run: str) -> None:
 
 
 async def _until_idle(app: App) -> None:
-    async def idle() -> bool:
-        return not app.busy and not await app.journal.due()
+    await _until_true(lambda: _idle(app))
 
-    await _until_true(idle)
+
+async def _idle(app: App) -> bool:
+    return not app.busy and not await app.journal.due(1)
 
 
 async def _approve(app: App, run: str) -> None:
