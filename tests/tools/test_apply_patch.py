@@ -317,6 +317,7 @@ def test_two_roots_are_two_tools(tmp_path: Path) -> None:
     assert one.provider_tool() == {"type": "apply_patch"}
 
 
+@pytest.mark.each
 @pytest.mark.parametrize(
     ("settings", "why"),
     [
@@ -331,6 +332,7 @@ def test_a_wrong_option_is_refused_when_the_tool_is_made(settings: dict[str, Any
         ApplyPatchTool(**{"editor": Own(), **settings})
 
 
+@pytest.mark.each
 @pytest.mark.parametrize("error", [OutcomeUnknown("the line broke"), ApprovalRequired()], ids=["unknown", "asks"])
 async def test_a_patch_whose_later_operation_has_no_known_end_is_in_doubt(error: Exception) -> None:
     class Editor:

@@ -338,6 +338,7 @@ async def test_a_callback_is_no_approval_where_the_tool_asks_itself() -> None:
     assert screen.done == []
 
 
+@pytest.mark.each
 @pytest.mark.parametrize(("broken", "told"), [("type", "Action 2 of 3 (type) failed"), ("screenshot", "no picture")])
 async def test_a_computer_that_fails(broken: str, told: str) -> None:
     screen = Screen()

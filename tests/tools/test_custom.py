@@ -145,6 +145,7 @@ async def test_responses(streamed: bool, kept: bool) -> None:
     assert second.get("previous_response_id") == ("resp_1" if kept else None)
 
 
+@pytest.mark.each
 @pytest.mark.parametrize("openais", [True, False], ids=["OpenAI's server", "another server"])
 async def test_chat_completions(streamed: bool, openais: bool, monkeypatch: pytest.MonkeyPatch) -> None:
     """OpenAI's own takes custom tools; any other server is told of a function."""

@@ -67,6 +67,7 @@ async def test_a_file_that_changes_after_the_last_look_is_left_alone(
     assert [path.read_text() for path in root.iterdir()] == ([] if text is None else [text])
 
 
+@pytest.mark.each
 @pytest.mark.parametrize("name", ["edit_file", "apply_patch"])
 async def test_what_did_not_fit_when_it_was_shown_is_not_done_when_it_fits(root: Path, run: Run, name: str) -> None:
     """Who approved saw that it would change nothing; so it changes nothing, though the file was made to fit."""

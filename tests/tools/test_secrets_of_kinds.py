@@ -101,6 +101,7 @@ KINDS: dict[str, tuple[Any, str, dict[str, Any]]] = {
 }
 
 
+@pytest.mark.each
 @pytest.mark.parametrize("kind", KINDS)
 async def test_no_secret_is_in_a_request_of_a_tool_of_any_kind(kind: str) -> None:
     made, secret, call = KINDS[kind]

@@ -171,6 +171,7 @@ def test_the_place_is_a_path_through_references() -> None:
         ensure_strict_json_schema(schema)
 
 
+@pytest.mark.each
 @pytest.mark.parametrize(
     ("value", "said"),
     [

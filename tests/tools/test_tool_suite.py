@@ -189,6 +189,7 @@ FAULTS: list[tuple[Callable[[Any], None], str, tuple[Any, ...]]] = [
 ]
 
 
+@pytest.mark.each
 @pytest.mark.parametrize(("fault", "test", "given"), FAULTS, ids=lambda part: getattr(part, "__name__", None))
 def test_the_suite_finds_a_fault(
     fault: Callable[[Any], None], test: str, given: tuple[Any, ...], monkeypatch: pytest.MonkeyPatch

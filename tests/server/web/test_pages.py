@@ -279,7 +279,6 @@ async def test_the_record_is_searched_verified_and_taken_along(office: Office) -
     assert (await posted(visit, "/audit", "/audit/export", format="agentack")).status_code == 422
 
 
-@pytest.mark.trial
 async def test_who_approved_what_last_week_is_two_clicks_in_the_readers_zone(office: Office) -> None:
     """The audit log, and "Last week": days begin as the reader's clocks say, and the hint has UTC beside them."""
     visit = office.as_("ben")

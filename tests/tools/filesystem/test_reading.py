@@ -19,6 +19,7 @@ def write(files: Workspace, data: bytes) -> None:
     Path(files.root, "f").write_bytes(data)
 
 
+@pytest.mark.each
 @pytest.mark.parametrize(
     ("data", "shown"),
     [

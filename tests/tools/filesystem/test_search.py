@@ -136,6 +136,7 @@ def test_a_search_without_an_end_in_sight_stops_and_says_so(files: Workspace) ->
         assert (answer.lines, answer.stopped) == ([], "the time was up")
 
 
+@pytest.mark.each
 @pytest.mark.parametrize(
     ("pattern", "why"),
     [

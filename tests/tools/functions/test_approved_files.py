@@ -145,6 +145,7 @@ async def test_people_see_what_is_in_the_file(script: Path, run: Run) -> None:
     )
 
 
+@pytest.mark.each
 @pytest.mark.parametrize(
     "data", [b"\0\1", b"\xff", b"", b"x" * approved_files.SHOWN, "é".encode() * approved_files.SHOWN]
 )
@@ -154,6 +155,7 @@ def test_of_what_cannot_be_shown_people_see_the_digest(script: Path, data: bytes
     assert block == Text(f"It has the SHA-256 {sha256(data).hexdigest()}.", f"about the file '{script}'")
 
 
+@pytest.mark.each
 @pytest.mark.parametrize("what", ["directory", "pipe", "device", "too large", "loop"])
 async def test_what_nobody_can_look_at_nobody_can_approve(
     script: Path, run: Run, what: str, monkeypatch: pytest.MonkeyPatch
@@ -290,6 +292,7 @@ def test_a_file_that_was_not_shown_is_refused(script: Path) -> None:
         read_approved(context, "half\0name")
 
 
+@pytest.mark.each
 @pytest.mark.parametrize("files", [("paht",), ["path"], "path", 3, ("token",)])
 def test_a_wrong_option_is_refused_when_the_tool_is_made(files: Any) -> None:
     def deploy(path: str, token: Annotated[str, Secret()]) -> None:

@@ -373,6 +373,7 @@ def function(x: Callable[[], int]) -> None: ...
 def dangling(x: Dangling) -> None: ...
 
 
+@pytest.mark.each
 @pytest.mark.parametrize(
     ("func", "said"),
     [(arbitrary, "Arbitrary"), (function, "CallableSchema"), (dangling, "not fully defined")],

@@ -130,6 +130,7 @@ async def busy(monkeypatch: pytest.MonkeyPatch) -> AsyncGenerator[Busy]:
     made.free.set()
 
 
+@pytest.mark.each
 @pytest.mark.parametrize("streamed", [False, True], ids=["plain", "streamed"])
 @pytest.mark.parametrize("tool", ["pay", "look"])
 async def test_a_call_that_waits_for_a_thread_has_not_started(busy: Busy, tool: str, streamed: bool) -> None:

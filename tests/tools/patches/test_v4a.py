@@ -121,6 +121,7 @@ def test_a_new_file_is_its_lines() -> None:
     assert [apply_diff("ignored", diff, mode="create") for diff in made] == texts
 
 
+@pytest.mark.each
 @pytest.mark.parametrize("diff", ["a\n", "+a\n-b\n", "+a\n\n+b\n", " a\n", "+a\n*** End of File\n"])
 def test_a_new_file_has_nothing_else(diff: str) -> None:
     with pytest.raises(InvalidPatch, match="new file"):

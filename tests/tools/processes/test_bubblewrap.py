@@ -286,6 +286,7 @@ async def test_a_workspace_that_is_not_there_is_a_problem_in_words(tmp_path: Pat
         await ran(BubblewrapExecutor(tmp_path / "gone"), "ls")
 
 
+@pytest.mark.each
 @pytest.mark.parametrize("options", [{"workspace": "/"}, {"readable": "/usr"}, {"writable": "/usr"}, {"timeout": -1}])
 def test_what_cannot_be_is_refused(options: dict[str, Any]) -> None:
     with pytest.raises(UserError):

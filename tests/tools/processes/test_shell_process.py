@@ -317,6 +317,7 @@ async def test_one_program_without_a_shell(tmp_path: Path) -> None:
         await local("id", working_directory="..")
 
 
+@pytest.mark.each
 @pytest.mark.parametrize("options", [{"timeout": 0}, {"timeout": True}, {"inherit": "PATH"}])
 def test_what_cannot_be_is_refused(options: dict[str, Any]) -> None:
     with pytest.raises(UserError):
