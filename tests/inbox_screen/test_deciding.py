@@ -250,7 +250,7 @@ async def test_a_quorum_shows_its_progress_and_takes_two() -> None:
     async with desk("support") as at:
         await at.seen()
         await at.press("a")
-        await at.says("1 of 2 approvals. One more approval", "1 of 2", "ada approved")
+        await at.says("Recorded: You approved (1 of 2). One more approval", "ada approved")
         row = await at.row("refund")
         assert row.state == "open"
 

@@ -204,7 +204,8 @@ class RequestDetail(msgspec.Struct, frozen=True):
         marks = [MarkSeen.of(mark) for mark in facts.trail]
         notified = [NotificationSeen.of(each) for each in facts.notified]
         beside = StandingSeen.of(facts.standing), ContextSeen.of(facts.context)
-        edited = None if facts.edited is None else EditSeen(*(parse(text or "{}") for text in facts.edited))
+        sides = None if facts.edited is None else (facts.edited.before, facts.edited.after)
+        edited = None if sides is None else EditSeen(*(parse(text or "{}") for text in sides))
         made = None if facts.recorded is None else RecordedSeen(*facts.recorded)
         more = made, list(facts.people), facts.missed, [QuestionSeen.of(each) for each in facts.thread]
         return cls(

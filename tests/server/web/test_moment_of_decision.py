@@ -11,10 +11,12 @@ import pytest
 
 from keyturn import Agent, App, Approval, CustomTool, MemoryJournal, Runner, RunState, function_tool
 from keyturn.core.errors import LogDamaged
+from keyturn.directory.login import Login
 from keyturn.models.scripted.model import ScriptedModel, assistant_message, function_call
 from keyturn.server.web import inbox
 from keyturn.server.web.beside import edit_of
 from keyturn.tools.base import OutcomeUnknown
+from keyturn.wire.detail import RequestDetail
 from tests.server.office import Clock, office, opened, peopled
 from tests.server.web.visiting import Visiting
 from tests.waiting import until_status
@@ -189,6 +191,10 @@ async def test_an_edit_that_was_undone_stays_and_the_page_says_what_would_run_no
         assert told < shown.index('channel: "#dev"', told) < shown.index("Changes to what was requested")
         await ada.decide(asked["notices"], "approve")
         assert (await app.inbox.get(asked["notices"])).state == "approve"
+        facts = await app.inbox.as_person(Login("ada", ("read",))).facts(asked["notices"])
+        sent = RequestDetail.of(facts, 0)  # what a terminal at a server gets
+        assert sent.edited is not None
+        assert (sent.edited.after["channel"], sent.facts.recorded) == ("#dev", facts.recorded)
 
 
 async def test_a_rejected_question_takes_a_reason() -> None:

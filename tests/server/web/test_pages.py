@@ -15,6 +15,7 @@ import pytest_asyncio
 
 from keyturn import Agent, App, Approval, Grant, MemoryJournal, function_tool
 from keyturn.core.commands import Tick
+from keyturn.directory.login import Login
 from keyturn.journal.rows import ALL, DeliveryQuery, Query
 from keyturn.models.scripted.model import ScriptedModel, function_call
 from keyturn.server.web import pages
@@ -311,7 +312,9 @@ async def test_who_could_have_decided_what_expired_is_told_so() -> None:
         await app.inbox.tell(row.run, Tick())
         pages = {name: (await Visiting(app, tokens[name]).see(f"/requests/{row.id}")).text for name in ("ben", "cyd")}
         lists = {name: (await Visiting(app, tokens[name]).see("/")).text for name in ("ben", "cyd")}
+        facts = [await app.inbox.as_person(Login(name, ("read",))).facts(row.id) for name in ("ben", "cyd")]
     assert ["You missed this one" in pages[name] for name in ("ben", "cyd")] == [True, False]
+    assert [each.missed for each in facts] == [True, False]  # which terminals show
     assert ["You missed: expired in the last 24 hours" in lists[name] for name in ("ben", "cyd")] == [True, False]
 
 
