@@ -117,6 +117,25 @@ async def test_a_lease_along_with_lines_whose_answer_got_lost_is_what_it_was(
     await journal.close()
 
 
+@pytest.mark.parametrize("runs", [["run"], ["run", "other"]])
+async def test_what_was_committed_before_the_disk_was_full_is_no_lost_race(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, runs: list[str]
+) -> None:
+    """A commit whose answer is an error may have been made: each append of it is looked for, and not made again."""
+    journal, commit, full = SQLiteJournal(tmp_path / "runs.db"), SQLiteConnection.commit, [True]
+
+    def told_late(connection: SQLiteConnection, results: list[object]) -> None:
+        commit(connection, results)
+        if full:
+            full.clear()
+            raise apsw.FullError("a checkpoint had no room")
+
+    monkeypatch.setattr(SQLiteConnection, "commit", told_late)
+    await asyncio.gather(*(journal.append(run, 0, [b"1"]) for run in runs))
+    assert (full, [await journal.read(run) for run in runs]) == ([], [[b"1"]] * len(runs))
+    await journal.close()
+
+
 async def test_what_an_append_said_is_there_after_a_kill(tmp_path: Path) -> None:
     path = tmp_path / "runs.db"
     code = (

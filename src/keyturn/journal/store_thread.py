@@ -296,18 +296,20 @@ class StoreThread:
             count = min(len(self._jobs), MOST_AT_ONCE if self._writes else MOST_READS)
             return [self._jobs.popleft() for _ in range(count)]
 
-    def _do(self, batch: list[Job]) -> None:
+    def _do(self, batch: list[Job], *, again: bool = False) -> None:
+        """Do a batch; `again` where an earlier try may have done it."""
         tries, until = 0, time.monotonic() + self._patience
-        while (outcome := self._try(batch, again=tries > 0)) is not None:
+        while (outcome := self._try(batch, again=again or tries > 0)) is not None:
             tries += 1
             if (outcome.again or outcome.unknown) and time.monotonic() < until and self._patient(tries):
                 continue
             if len(batch) > 1 and self._connection is not None:  # one that is refused takes nobody else with it
                 for job in batch:
-                    self._do([job])
+                    self._do([job], again=True)
                 return
             for job in batch:
-                job.error = job.error or outcome.error
+                if not self._is_there(job):
+                    job.error = job.error or outcome.error
             return
 
     def _try(self, batch: list[Job], *, again: bool) -> BatchFailed | None:
@@ -366,6 +368,12 @@ class StoreThread:
         if done:
             job.result, job.error = result, None
         return done
+
+    def _is_there(self, job: Job) -> bool:
+        """Return whether a job was done although its commit failed, where the connection can still say so."""
+        with suppress(Exception):
+            return self._connection is not None and self._was_done(self._connection, job)
+        return False
 
     def _open(self) -> StoreConnection:
         if self._connection is None:
