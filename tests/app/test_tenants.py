@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import asyncio
+import threading
 from collections.abc import AsyncGenerator, Callable
-from contextlib import asynccontextmanager
+from contextlib import asynccontextmanager, suppress
 from pathlib import Path
 from typing import Any
 
@@ -14,7 +15,7 @@ from keyturn import Agent, App, MemoryJournal, Tenants, UserError
 from keyturn.journal import open_journal
 from keyturn.journal.sqlite import SQLiteJournal
 from keyturn.testing import ScriptedModel
-from tests.waiting import never, until, until_status
+from tests.waiting import never, turns_of_the_loop, until, until_status
 
 
 class Desk:
@@ -201,6 +202,64 @@ async def test_limits_that_are_set_while_a_worker_is_at_work_hold_from_then_on()
     assert (worker.slots, {name: mover.slots for name, mover in movers.items()}) == (4, {"one": 2, "two": 2})
     await desk.tenants.stop()
     await working
+
+
+async def test_how_long_runs_are_held_and_may_take_can_be_set_while_a_worker_is_at_work() -> None:
+    """As of an app: what is set and has no effect would be found out when a worker is stopped, or dies."""
+    desk = Desk(MemoryJournal())
+    app = App([desk.agent("alone")], MemoryJournal(), worker=False)
+    await desk.start("one")
+    working = [asyncio.ensure_future(each.work()) for each in (app, desk.tenants)]
+    await until(lambda: desk.begun and app._workers._at_work)
+    for each in (app, desk.tenants):
+        each.lease, each.grace = 5.0, 1.0
+    [alone], of_all = app._workers._at_work, desk.tenants._worker
+    assert of_all is not None
+    held = (alone.lease_ms, of_all.lease_ms, *(mover.lease_ms for mover in of_all._movers._movers.values()))
+    assert (held, alone.grace, of_all.grace) == ((5_000, 5_000, 5_000), 1.0, 1.0)
+    assert desk.tenants.app("one").lease == 5.0
+    await asyncio.gather(app.stop(), desk.tenants.stop(), *working)
+
+
+async def test_a_function_that_blocks_keeps_no_other_tenant_waiting_and_makes_one_app(
+    caplog: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("keyturn.application.tenants._LONG", 0.0)
+    journal, goes_on, made = MemoryJournal(), threading.Event(), list[str]()
+    desk = Desk(journal)
+    [late], [run] = await desk.start("huge"), await desk.start("small")
+
+    def make(name: str) -> App:
+        made.append(name)
+        if name == "huge":
+            goes_on.wait()
+        return App([desk.agent(name)], journal.of(name))
+
+    tenants = Tenants(journal, make)
+    working = asyncio.ensure_future(tenants.work())
+    try:
+        await until(lambda: desk.begun == ["small"])
+        await until_status(desk.tenants.app("small"), run, "finished")
+        assert "has not returned the app of tenant 'huge'" in caplog.text
+    finally:
+        goes_on.set()
+    await until_status(tenants.app("huge"), late, "finished")
+    await tenants.stop()
+    await working
+    assert sorted(made) == ["huge", "small"]
+
+
+@pytest.mark.parametrize("turns", [0, 1, 2, 3])
+async def test_a_worker_that_is_stopped_before_it_began_does_not_begin(turns: int) -> None:
+    """Nobody would stop it a second time; the app would work with its lifespan closed."""
+    desk = Desk(MemoryJournal())
+    for each in (desk.tenants, App([desk.agent("alone")], MemoryJournal())):
+        working = asyncio.ensure_future(each.work())
+        await turns_of_the_loop(turns)
+        await each.stop()
+        async with asyncio.timeout(30):
+            with suppress(UserError):  # of an app whose lifespan was being entered
+                await working
 
 
 async def test_an_app_on_another_store_is_refused(tmp_path: Path) -> None:

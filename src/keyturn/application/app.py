@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
-from collections.abc import AsyncIterator, Awaitable, Callable, Mapping, Sequence
+from collections.abc import AsyncIterator, Awaitable, Callable, Coroutine, Mapping, Sequence
 from functools import partial
 from typing import Any, Self, Unpack
 
@@ -297,18 +297,21 @@ class App(AppSettings):
         self._employ()
         return RunHandle(self, state.run_id)
 
-    async def work(self, slots: int | None = None) -> None:
+    def work(self, slots: int | None = None) -> Coroutine[Any, Any, None]:
         """Move runs until `stop` is called, at most `slots` at once: what `keyturn worker` does.
 
         A store that was brought back from a copy is settled first: what it lets run is in doubt from then on.
         """
+        return self._work(slots, self._workers.stops)
+
+    async def _work(self, slots: int | None, stops: int) -> None:
         self.slots = self.slots if slots is None else slots
         await self._resources.open()
         self._line.begin()
         self._users += 1
         stopped = False
         try:
-            await self._workers.work()
+            await self._workers.work(stops)
             stopped = True
         finally:
             self._users -= 1
@@ -390,9 +393,5 @@ class App(AppSettings):
         return await RunState.of(live)
 
     def _options(self) -> dict[str, Any]:
-        return {
-            "journal": self.journal,
-            "run_config": self.run_config,
-            "hooks": self.hooks,
-            "policy_of": self._policy_now,
-        }
+        of_runs = {"journal": self.journal, "run_config": self.run_config}
+        return {**of_runs, "hooks": self.hooks, "policy_of": self._policy_now}

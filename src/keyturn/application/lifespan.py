@@ -23,6 +23,7 @@ log = logging.getLogger("keyturn.app")
 Lifespan = Callable[[Any], AbstractAsyncContextManager[Any]]
 
 _CLOSING = 15.0  # how long a server may take to close, in seconds
+_CLOSED = "the app was closed before its lifespan was entered"
 
 
 @asynccontextmanager
@@ -79,6 +80,8 @@ class AppResources:
         assert self._ready is not None
         if asyncio.current_task() is not self._owner:  # which may start a run, and cannot wait for itself
             await self._entered(self._owner, self._ready)
+            if self._ending.is_set():  # a stop came as it was entered
+                raise UserError(_CLOSED)
 
     async def _entered(self, owner: asyncio.Task[None], ready: asyncio.Future[Any]) -> None:
         self._waiting.add(waiter := object())
@@ -158,7 +161,7 @@ class AppResources:
 
     def _ended(self, ready: asyncio.Future[Any], owner: asyncio.Task[None]) -> None:
         if not ready.done():  # it was cancelled, maybe before it began
-            ready.set_exception(UserError("the app was closed before its lifespan was entered"))
+            ready.set_exception(UserError(_CLOSED))
             ready.exception()
         if not owner.cancelled() and owner.exception() is not None and not self._ending.is_set():
             log.error("the app's lifespan ended by itself, the next run enters it again", exc_info=owner.exception())

@@ -107,10 +107,16 @@ def _drills(app: object, _name: str, given: object) -> Any:
     return ELSEWHERE
 
 
-def _slots(app: object, name: str, given: object) -> Any:
-    if (workers := own_of(app).get("_workers")) is not None:
-        workers.set_slots(WHOLE(app, name, given))
-    return WHOLE(app, name, given)
+def _of_workers(rule: Rule) -> Rule:
+    """Make the rule of what holds from then on, also for workers that are at work."""
+
+    def told(app: object, name: str, given: object) -> Any:
+        made = rule(app, name, given)
+        if (workers := own_of(app).get("_workers")) is not None:
+            workers.set(name, made)
+        return made
+
+    return told
 
 
 def _engine(app: object, _name: str, given: Engine | str | None) -> Any:
@@ -163,9 +169,9 @@ APP_RULES: dict[str, Rule] = {
     "session_store": must(_is_name, "the name of where the app keeps its sessions"),
     **dict.fromkeys(_CONTEXT, _context),
     "embedded": FLAG,
-    "slots": _slots,
-    "grace": must(_is_time, "a number of seconds"),
-    "lease": must(_is_lease, "a number of seconds above 0, 3600 at most"),
+    "slots": _of_workers(WHOLE),
+    "grace": _of_workers(must(_is_time, "a number of seconds")),
+    "lease": _of_workers(must(_is_lease, "a number of seconds above 0, 3600 at most")),
     "channels": _channels,
     "lifespan": _lifespan,
     "drills": _drills,

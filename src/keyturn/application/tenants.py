@@ -6,10 +6,12 @@ What they share are the slots of the worker, and they take turns at them.
 
 from __future__ import annotations
 
+import asyncio
 import logging
-from collections.abc import Callable
+from collections.abc import Callable, Coroutine
 from contextlib import AsyncExitStack
 from functools import partial
+from threading import RLock
 from typing import Any
 
 from ..core.errors import UserError
@@ -20,12 +22,19 @@ from ..inbox.restored import settle_whole
 from ..journal import opened
 from ..journal.base import Store
 from ..journal.optional import FleetLimits, ServesTenants
+from ..support.daemon_threads import DaemonThreads
 from ..support.user_code import contained, run_callback
 from .app import App
 from .settings import APP_RULES, LIMIT, fleet_limit
-from .workers import why_down
+from .workers import set_of, why_down
 
 log = logging.getLogger("keyturn.worker")
+
+# So many apps are made at once by a worker, each in a thread.
+_MAKING = 16
+# After so many seconds the log says that a function has not made an app yet.
+_LONG = 5.0
+_LATE = "the function that makes apps has not returned the app of tenant %r within %d s; its runs wait"
 
 
 def _of_one(slots: int, tenant_slots: int | None) -> int:
@@ -46,14 +55,28 @@ def _limits(rule: Rule) -> Rule:
     return limited
 
 
+def _held(rule: Rule) -> Rule:
+    """Make the rule of how runs are held, which holds from then on, also for a worker that is at work."""
+
+    def held(tenants: Any, name: str, given: object) -> Any:
+        made = rule(tenants, name, given)
+        if (worker := own_of(tenants).get("_worker")) is not None:
+            set_of(worker, name, made)
+        for app in own_of(tenants).get("_apps", {}).values():
+            setattr(app, name, made)
+        return made
+
+    return held
+
+
 TENANTS_RULES: dict[str, Rule] = {
     "journal": fixed("tenants have one journal as long as they live: make another Tenants"),
     "slots": _limits(WHOLE),
     "tenant_slots": _limits(LIMIT),
     "fleet_slots": fleet_limit,
     "fleet_tenant_slots": fleet_limit,
-    "grace": APP_RULES["grace"],
-    "lease": APP_RULES["lease"],
+    "grace": _held(APP_RULES["grace"]),
+    "lease": _held(APP_RULES["lease"]),
 }
 
 
@@ -107,11 +130,19 @@ class Tenants(Constructed):
         self._apps = dict[str, App]()
         self._open: AsyncExitStack | None = None
         self._worker: TenantWorker | None = None
+        self._stops = 0
+        self._making = dict[str, RLock]()
+        self._threads = DaemonThreads(_MAKING)
 
     def app(self, tenant: str) -> App:
         """Return the app of a tenant, by which its runs are started and its requests decided; it is made once."""
-        if tenant in self._apps:
-            return self._apps[tenant]
+        if tenant not in self._apps:
+            with self._making.setdefault(tenant, RLock()):
+                if tenant not in self._apps:
+                    self._apps[tenant] = self._made(tenant)
+        return self._apps[tenant]
+
+    def _made(self, tenant: str) -> App:
         app: object = run_callback(self._make, tenant)
         if app is None:
             raise UserError(f"tenant {tenant!r} is not served here")
@@ -120,7 +151,6 @@ class Tenants(Constructed):
         if getattr(app.journal, "tenant", None) != tenant or self._is_other(app.journal):
             raise UserError(f"the app of tenant {tenant!r} must be on its journal: App(..., journal.of(tenant))")
         app.embedded = False
-        self._apps[tenant] = app
         return app
 
     def _is_other(self, journal: object) -> bool:
@@ -138,8 +168,13 @@ class Tenants(Constructed):
         error = None if self._worker is None else self._worker.error
         return await why_down(self.journal, seconds) or (None if error is None else str(error))
 
-    async def work(self, slots: int | None = None) -> None:
+    def work(self, slots: int | None = None) -> Coroutine[Any, Any, None]:
         """Execute runs of all tenants until `stop` is called; one call at a time."""
+        return self._work(slots, self._stops)
+
+    async def _work(self, slots: int | None, stops: int) -> None:
+        if stops != self._stops:  # it was stopped before it began
+            return
         if self._worker is not None:
             raise UserError("a worker of these tenants is at work in this process: set slots, or stop() it first")
         self.slots = self.slots if slots is None else slots
@@ -159,14 +194,25 @@ class Tenants(Constructed):
 
     async def stop(self) -> None:
         """Let what was begun end, and `work` return; what takes longer than `grace` is in doubt."""
+        self._stops += 1
         if self._worker is not None:
             self._worker.stop()
+
+    async def _made_aside(self, tenant: str) -> App:
+        """Make the app of a tenant in a thread: a function that blocks keeps no other tenant waiting."""
+        if tenant in self._apps:
+            return self._apps[tenant]
+        late = asyncio.get_running_loop().call_later(_LONG, log.warning, _LATE, tenant, _LONG)
+        try:
+            return await self._threads.run(partial(self.app, tenant))
+        finally:
+            late.cancel()
 
     async def _mover(self, tenant: str, worker: str) -> Mover | None:
         """Open the app of a tenant, and return what moves its runs; a tenant that fails keeps no other waiting."""
         try:
             with contained:
-                app = self.app(tenant)
+                app = await self._made_aside(tenant)
                 if self._open is not None:
                     await self._open.enter_async_context(app)
         except Exception as error:  # of the program that makes apps

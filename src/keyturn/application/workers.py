@@ -8,9 +8,10 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Callable
 from functools import partial
+from typing import Any
 
 from ..core.errors import KeyturnError
-from ..engine.worker import Worker
+from ..engine.worker import Worker, WorkerLoop
 from ..journal.base import Store
 from ..journal.optional import Backlog
 
@@ -27,6 +28,8 @@ class AppWorkers:
         self._at_work = set[Worker]()
         self._embedded: asyncio.Task[None] | None = None
         self._error: BaseException | None = None
+        #: How often they were stopped.
+        self.stops = 0
 
     def __len__(self) -> int:
         return len(self._at_work)
@@ -47,10 +50,10 @@ class AppWorkers:
         """Return whether the embedded one has not ended."""
         return self._embedded is not None and not self._embedded.done()
 
-    def set_slots(self, slots: int) -> None:
-        """Set how many runs each moves at once."""
+    def set(self, name: str, value: Any) -> None:
+        """Set how each works from now on: its `slots`, its `grace`, its `lease`."""
         for worker in self._at_work:
-            worker.slots = slots
+            set_of(worker, name, value)
 
     def embed(self) -> None:
         """Begin a worker beside the caller, unless one is at work."""
@@ -63,8 +66,10 @@ class AppWorkers:
         self._at_work.discard(worker)
         self._error = None if task.cancelled() else task.exception()
 
-    async def work(self) -> None:
-        """Work until `stop` is called."""
+    async def work(self, stops: int) -> None:
+        """Work until `stop` is called, or not at all where that was called since `stops` was read."""
+        if stops != self.stops:
+            return
         worker = self._hired()
         try:
             await worker.run()
@@ -73,6 +78,7 @@ class AppWorkers:
 
     async def stop(self) -> None:
         """Stop all of them, and wait for the embedded one."""
+        self.stops += 1
         for worker in self._at_work:
             worker.stop()
         try:
@@ -85,6 +91,14 @@ class AppWorkers:
         worker = self._make()
         self._at_work.add(worker)
         return worker
+
+
+def set_of(worker: WorkerLoop, name: str, value: Any) -> None:
+    """Set how a worker works, by the name of the setting; a `lease` in seconds."""
+    if name == "lease":
+        worker.lease_ms = int(value * 1_000)
+    else:
+        setattr(worker, name, value)
 
 
 async def oldest_due_seconds(journal: Store) -> float:

@@ -30,7 +30,7 @@ class TenantMovers:
     def __init__(self, make: Callable[[str], Awaitable[Mover | None]], *, name: str, slots: int, lease_ms: int) -> None:
         self._make = make
         self.name = name
-        self.slots, self.lease_ms = slots, lease_ms
+        self.slots, self._lease_ms = slots, lease_ms
         self._movers = dict[str, Mover]()
         self._opening = dict[str, asyncio.Task[Mover | None]]()
         self.leaving = False
@@ -67,6 +67,17 @@ class TenantMovers:
     def tasks(self) -> list[asyncio.Task[None]]:
         """Return the runs that are being moved, each a task that ends as it is given back."""
         return [task for mover in self._movers.values() for task in mover.tasks]
+
+    @property
+    def lease_ms(self) -> int:
+        """Return for how long each run is held at a time, in milliseconds."""
+        return self._lease_ms
+
+    @lease_ms.setter
+    def lease_ms(self, lease_ms: int) -> None:
+        self._lease_ms = lease_ms
+        for mover in self._movers.values():
+            mover.lease_ms = lease_ms
 
     def limit(self, slots: int, of_one: int) -> None:
         """Set how many runs are moved at once, and how many of one tenant; what is at work goes on."""

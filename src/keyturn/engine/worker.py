@@ -51,7 +51,9 @@ class WorkerLoop:
         line: EngineLine | None = None,
     ) -> None:
         self._store, self._settle = store, settle
-        self._grace, self._line = grace, line
+        #: How many seconds what was begun may take once it is stopped.
+        self.grace = grace
+        self._line = line
         self._mover, self._rounds = mover, rounds
         self._engine = None if line is None else line.engine
         self._unsettled = True
@@ -68,6 +70,10 @@ class WorkerLoop:
     def lease_ms(self) -> int:
         """Return for how long it holds a run at a time, in milliseconds."""
         return self._mover.lease_ms
+
+    @lease_ms.setter
+    def lease_ms(self, lease_ms: int) -> None:
+        self._mover.lease_ms = lease_ms
 
     @property
     def slots(self) -> int:
@@ -111,7 +117,7 @@ class WorkerLoop:
                     self._unsettled = True
                 except Exception as error:  # a key that cannot be read, a store of one's own: what is at work goes on
                     await self._wait_out(error, leaving, begun=begun)
-            await self._mover.drain(self._grace)
+            await self._mover.drain(self.grace)
         finally:
             leaving.cancel()
             await self._mover.end()
