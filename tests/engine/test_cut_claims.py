@@ -1,0 +1,79 @@
+"""A claim whose caller is cancelled while it is made is given back: it holds up nobody, and is no holder that died."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Awaitable, Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from keyturn import Agent, Inbox, Runner, RunState, function_tool
+from keyturn.core.aside import MOST_LOST
+from keyturn.directory.people import People
+from keyturn.journal.base import Claim
+from keyturn.journal.rows import Query
+from keyturn.journal.sqlite import SQLiteJournal
+from keyturn.testing import ScriptedModel, function_call
+
+
+class SlowJournal(SQLiteJournal):
+    """Answers a claim once `answers` is set."""
+
+    def __init__(self, path: Path) -> None:
+        super().__init__(path)
+        self.made, self.answers = asyncio.Event(), asyncio.Event()
+
+    async def claim(self, run: str, worker: str, ttl_ms: int) -> Claim:
+        claim = await super().claim(run, worker, ttl_ms)
+        self.made.set()
+        await self.answers.wait()
+        return claim
+
+
+async def cut_off(journal: SlowJournal, work: Callable[[], Awaitable[Any]]) -> None:
+    """Cancel some work while its claim is on its way back."""
+    journal.made.clear()
+    journal.answers.clear()
+    task = asyncio.ensure_future(work())
+    await journal.made.wait()
+    task.cancel()
+    journal.answers.set()
+    with pytest.raises(asyncio.CancelledError):
+        await task
+
+
+@pytest.mark.parametrize("what", ["a resume", "a change of people"])
+async def test_a_claim_whose_caller_is_cancelled_is_given_back(tmp_path: Path, what: str) -> None:
+    ran: list[str] = []
+    journal = SlowJournal(tmp_path / "runs.db")
+    journal.answers.set()
+
+    @function_tool(needs_approval=True)
+    def pay(to: str) -> str:
+        ran.append(to)
+        return "paid"
+
+    model = ScriptedModel([function_call("pay", {"to": "ann"}), "Done."])
+    agent = Agent("desk", model=model, tools=[pay])
+    people = People(journal)
+    await people.start("root")
+    run = (await Runner.run(agent, "go", journal=journal)).run_id
+    await Inbox(journal).approve((await journal.requests(Query(run=run)))[0], by="ann")
+
+    async def resume() -> Any:
+        return await Runner.run(agent, await RunState.load(journal, run, agent), journal=journal)
+
+    async def change() -> Any:
+        return await people.add("bea", by="root")
+
+    for _ in range(MOST_LOST + 1):
+        await cut_off(journal, resume if what == "a resume" else change)
+        claim = await journal.claim(run if what == "a resume" else "@directory", "another", 60_000)
+        assert claim.lost == 0
+        await journal.release(claim)
+    await change()
+    assert (await resume()).final_output == "Done."
+    assert len(ran) == 1
+    await journal.close()
