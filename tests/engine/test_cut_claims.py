@@ -77,3 +77,44 @@ async def test_a_claim_whose_caller_is_cancelled_is_given_back(tmp_path: Path, w
     assert (await resume()).final_output == "Done."
     assert len(ran) == 1
     await journal.close()
+
+
+class SlowEnd(SQLiteJournal):
+    """Answers an append that gives the lease back once `answers` is set."""
+
+    def __init__(self, path: Path) -> None:
+        super().__init__(path)
+        self.made, self.answers = asyncio.Event(), asyncio.Event()
+
+    async def append(self, *given: Any, lease: Any = None, **more: Any) -> Any:
+        made = await super().append(*given, lease=lease, **more)
+        if lease is not None and lease.ends:
+            self.made.set()
+            await self.answers.wait()
+        return made
+
+
+async def test_a_run_that_is_cancelled_as_its_last_line_is_kept_says_so_and_stands_as_it_is(tmp_path: Path) -> None:
+    """It raised `Conflict` in place of the cancellation ("its lease was released")."""
+    journal = SlowEnd(tmp_path / "runs.db")
+
+    @function_tool(needs_approval=True)
+    def pay(to: str) -> str:
+        return f"paid {to}"
+
+    @function_tool
+    async def look(to: str) -> str:
+        return f"saw {to}"
+
+    calls = [function_call("pay", {"to": "ann"}, call_id="c1"), function_call("look", {"to": "ann"}, call_id="c2")]
+    agent = Agent("desk", model=ScriptedModel([calls, "Done."]), tools=[pay, look])
+    task = asyncio.ensure_future(Runner.run(agent, "go", journal=journal))
+    await journal.made.wait()
+    task.cancel()
+    journal.answers.set()
+    with pytest.raises(asyncio.CancelledError):
+        await task
+    [row] = await journal.runs(Query())
+    assert (row.status, [request.kind for request in await journal.requests(Query())]) == ("waiting", ["approval"])
+    await journal.release(await journal.claim(row.run, "another", 60_000))
+    await journal.close()

@@ -258,8 +258,8 @@ class Execution:
             left = True
         elif self.drive.patient and not (self._at_work or isinstance(error, Conflict | StorageError)):
             self.drive.stops.add("not_here")
-        if "leaving" in self.drive.stops:  # nor does a worker that ends
-            left = left or isinstance(error, asyncio.CancelledError)
+        if isinstance(error, asyncio.CancelledError):  # nor does a worker that ends, or who is late
+            left = left or "leaving" in self.drive.stops or (self.drive.hold is not None and self.drive.claim is None)
         if self._at_work and self.run.status == "running" and not left:
             try:
                 if not await is_with_others(self.drive, error):

@@ -37,7 +37,7 @@ from .rows import (
 
 #: How the name of a log begins that is no run: nobody moves it. What it holds is the affair of whoever writes it.
 RESERVED = "@"
-# The claims that are being given back for who was cancelled: the loop keeps no task.
+# Claims that are being given back: the loop keeps no task.
 _RETURNING = set[asyncio.Future[None]]()
 
 
@@ -391,10 +391,7 @@ class Sessions(Protocol):
 
 
 async def uncut_claim(journal: Journal, claiming: Coroutine[Any, Any, Claim]) -> Claim:
-    """Await a claim; where whoever awaits it is cancelled, the lease is given back, and the run is due.
-
-    One that nobody knows of would keep everybody from the run until it runs out, and count as a holder that died.
-    """
+    """Await a claim; where whoever awaits it is cancelled, the lease is given back: none that nobody knows is left."""
     asked = asyncio.ensure_future(claiming)
     try:
         return await asyncio.shield(asked)

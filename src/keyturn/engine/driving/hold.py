@@ -68,12 +68,28 @@ class Hold:
             if not ends:
                 await self._journal.append(run.id, expected, lines, drive.claim, rows)
                 return
-            await self._journal.append(run.id, expected, lines, drive.claim, rows, lease=Lease(ends=True, due=due))
+            await self._let_go(run, expected, lines, rows, Lease(ends=True, due=due))
         else:
             await self._take(run, expected, lines, rows, Lease(self.worker, drive.lease_ms, ends, due, self._known))
         if ends:
-            drive.claim = None
-            self.end()
+            self._released()
+
+    async def _let_go(self, run: Run, expected: int, lines: Sequence[bytes], rows: Changes, lease: Lease) -> None:
+        """Append a line that gives the lease back; whoever is cut off meanwhile knows whether it is held still."""
+        last = asyncio.ensure_future(
+            self._journal.append(run.id, expected, lines, self._drive.claim, rows, lease=lease)
+        )
+        try:
+            await asyncio.shield(last)
+        except asyncio.CancelledError:
+            await asyncio.wait({last})
+            if not last.cancelled() and last.exception() is None:
+                self._released()
+            raise
+
+    def _released(self) -> None:
+        self._drive.claim = None
+        self.end()
 
     async def _take(self, run: Run, expected: int, lines: Sequence[bytes], rows: Changes, lease: Lease) -> None:
         """Append a line that takes the lease; what is not waited for any more is looked at as it is given back."""
