@@ -286,10 +286,8 @@ class StoreThread:
         loops = set(map(_LOOP, batch))  # waking a loop costs more than an answer
         for loop in loops:
             jobs = batch if len(loops) == 1 else [job for job in batch if job.loop is loop]
-            try:
+            with suppress(RuntimeError):  # the loop is closed: nobody waits there any more
                 loop.call_soon_threadsafe(_answer, jobs)
-            except RuntimeError:  # the loop is closed: nobody waits there any more
-                continue
 
     def _next(self) -> list[Job]:
         with self._ready:
@@ -362,9 +360,7 @@ class StoreThread:
             job.error = error
 
     def _was_done(self, connection: StoreConnection, job: Job) -> bool:
-        if job.done is None:
-            return False
-        done, result = job.done(connection)
+        done, result = (False, None) if job.done is None else job.done(connection)
         if done:
             job.result, job.error = result, None
         return done
@@ -387,11 +383,9 @@ class StoreThread:
         if self._connection is None:
             return
         if not (outcome.unknown or outcome.drop):
-            try:
+            with suppress(BaseException):
                 self._connection.rollback()
                 return
-            except BaseException:
-                pass
         self._drop()
 
     def _drop(self) -> None:
