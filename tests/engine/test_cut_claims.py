@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import threading
 from collections.abc import Awaitable, Callable
 from pathlib import Path
 from typing import Any
@@ -12,43 +13,35 @@ import pytest
 from keyturn import Agent, Inbox, Runner, RunState, function_tool
 from keyturn.core.aside import MOST_LOST
 from keyturn.directory.people import People
-from keyturn.journal.base import Claim
 from keyturn.journal.rows import Query
 from keyturn.journal.sqlite import SQLiteJournal
 from keyturn.testing import ScriptedModel, function_call
+from tests.waiting import turns_of_the_loop, until
 
 
-class SlowJournal(SQLiteJournal):
-    """Answers a claim once `answers` is set."""
-
-    def __init__(self, path: Path) -> None:
-        super().__init__(path)
-        self.made, self.answers = asyncio.Event(), asyncio.Event()
-
-    async def claim(self, run: str, worker: str, ttl_ms: int) -> Claim:
-        claim = await super().claim(run, worker, ttl_ms)
-        self.made.set()
-        await self.answers.wait()
-        return claim
-
-
-async def cut_off(journal: SlowJournal, work: Callable[[], Awaitable[Any]]) -> None:
-    """Cancel some work while its claim is on its way back."""
-    journal.made.clear()
-    journal.answers.clear()
+async def cut_off(journal: SQLiteJournal, work: Callable[[], Awaitable[Any]]) -> None:
+    """Cancel some work while its claim waits for the store."""
+    goes_on = threading.Event()
+    begun = threading.Event()
+    at_work = asyncio.ensure_future(journal.write(lambda _db: [begun.set(), goes_on.wait()]))
+    await until(begun.is_set)
     task = asyncio.ensure_future(work())
-    await journal.made.wait()
-    task.cancel()
-    journal.answers.set()
+    writer: Any = journal._writer
+    try:
+        await until(lambda: writer._jobs)
+        task.cancel()
+        await turns_of_the_loop()
+    finally:
+        goes_on.set()
     with pytest.raises(asyncio.CancelledError):
         await task
+    await at_work
 
 
 @pytest.mark.parametrize("what", ["a resume", "a change of people"])
 async def test_a_claim_whose_caller_is_cancelled_is_given_back(tmp_path: Path, what: str) -> None:
     ran: list[str] = []
-    journal = SlowJournal(tmp_path / "runs.db")
-    journal.answers.set()
+    journal = SQLiteJournal(tmp_path / "runs.db")
 
     @function_tool(needs_approval=True)
     def pay(to: str) -> str:

@@ -19,7 +19,7 @@ from typing import Any
 from msgspec.structs import replace
 
 from ..core.errors import Conflict, StorageError
-from ..journal.base import RESERVED, Store, uncut_claim
+from ..journal.base import RESERVED, Store
 from ..journal.rows import Delivery, DeliveryQuery, Dispatch, Notice
 from ..support.user_code import class_name
 from .addressing import NOBODY, Addressing
@@ -83,7 +83,7 @@ class Dispatcher:
 
     async def _hold(self) -> None:
         """Work under the lease until stopped, or until something fails."""
-        claim = await uncut_claim(self._store, self._store.claim(LEASE, self._name, TTL_MS))
+        claim = await self._store.claim(LEASE, self._name, TTL_MS)
         desk = Desk(self._store, self._plan, claim, Addressing(self._store, self._plan), self._dice)
         lanes = [Lane(channel, desk) for channel in self._plan.channels]
         left = [row async for row in _left_behind(self._store)]

@@ -17,7 +17,7 @@ from msgspec import UNSET, MsgspecError
 from ..core.errors import Conflict, LogDamaged
 from ..core.people import Decider
 from ..core.seal import Chain
-from ..journal.base import Journal, LostRace, is_other_store, uncut_claim
+from ..journal.base import Journal, LostRace, is_other_store
 from ..support.keys import ring
 from .decide import Events
 from .events import Entry, Once, Restored, read_entry, written
@@ -123,7 +123,7 @@ class Book:
         """Make a change; return None where another process is at it or was faster."""
         await self.read()  # what cannot be read is not written to
         try:
-            claim = await uncut_claim(self._journal, self._journal.claim(NAME, worker, _LEASE_MS))
+            claim = await self._journal.claim(NAME, worker, _LEASE_MS)
         except Conflict:
             return None
         try:

@@ -20,7 +20,7 @@ import msgspec
 from ..core.encodable import moment
 from ..core.errors import Conflict, LogDamaged
 from ..core.seal import Chain, body_of
-from ..journal.base import Journal, LostRace, Store, uncut_claim
+from ..journal.base import Journal, LostRace, Store
 from ..support.keys import ring
 from .login import By, author_of
 from .people import People
@@ -108,7 +108,7 @@ class Reads:
         ends = asyncio.get_running_loop().time() + _PATIENCE
         while True:
             try:
-                claim = await uncut_claim(self._store, self._store.claim(name, worker, _LEASE_MS))
+                claim = await self._store.claim(name, worker, _LEASE_MS)
             except Conflict:
                 claim = None
             if claim is not None:

@@ -9,9 +9,7 @@ when a claim is over. A journal object is the view of one tenant: it neither see
 
 from __future__ import annotations
 
-import asyncio
-import contextlib
-from collections.abc import AsyncGenerator, Callable, Coroutine, Sequence
+from collections.abc import AsyncGenerator, Callable, Sequence
 from functools import lru_cache
 from inspect import signature
 from typing import Any, Protocol, runtime_checkable
@@ -37,8 +35,6 @@ from .rows import (
 
 #: How the name of a log begins that is no run: nobody moves it. What it holds is the affair of whoever writes it.
 RESERVED = "@"
-# Claims that are being given back: the loop keeps no task.
-_RETURNING = set[asyncio.Future[None]]()
 
 
 class LostRace(Exception):
@@ -388,25 +384,6 @@ class Sessions(Protocol):
         One that is over counts for as long as somebody holds it: its last words may not be in the session yet.
         """
         ...
-
-
-async def uncut_claim(journal: Journal, claiming: Coroutine[Any, Any, Claim]) -> Claim:
-    """Await a claim; where whoever awaits it is cancelled, the lease is given back: none that nobody knows is left."""
-    asked = asyncio.ensure_future(claiming)
-    try:
-        return await asyncio.shield(asked)
-    except asyncio.CancelledError:
-        returning = asyncio.ensure_future(_returned(journal, asked))
-        _RETURNING.add(returning)
-        returning.add_done_callback(_RETURNING.discard)
-        await asyncio.shield(returning)
-        raise
-
-
-async def _returned(journal: Journal, asked: asyncio.Future[Claim]) -> None:
-    with contextlib.suppress(Exception):  # it was refused, or runs out by itself
-        claim = await asked
-        await journal.release(claim, None if claim.run.startswith(RESERVED) else claim.at)
 
 
 class Store(Journal, Records, Outbox, Tallies, Sessions, Protocol):

@@ -110,7 +110,11 @@ class PostgresJournal(SQLJournal):
             held = [each for each in claims if self._mine.held_by(db, each.run) == (worker, each.epoch)]
             return bool(held), DueClaims(held, [])
 
-        return await self._writer.ask(take, taken, firm=False)
+        try:
+            return await self._writer.ask(take, taken, firm=False)
+        except asyncio.CancelledError:
+            await self._writer.ask(lambda db: self._return(made[0].claims if made else [], db), firm=False)
+            raise
 
     async def be_present(self, worker: str) -> bool:
         """Show by a lock of a session that a worker of this process lives."""

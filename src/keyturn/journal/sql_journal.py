@@ -10,13 +10,14 @@ import asyncio
 import weakref
 from collections.abc import AsyncGenerator, Callable, Collection, Sequence
 from copy import copy
+from functools import partial
 from typing import Any, Self
 
 from ..core.errors import LogDamaged
 from ..support.keys import ring
 from . import statements as say
 from . import tally_sql
-from .base import Claim, ClaimFilter, DueRun, Lease
+from .base import RESERVED, Claim, ClaimFilter, DueRun, Lease
 from .commit_effects import CommitEffects
 from .due_feed import ERASED, DueFollower, MadeDue
 from .generation import Origin, read_meta
@@ -168,12 +169,21 @@ class SQLJournal(RestorableStore):
         # Who holds a run matters while there is somebody; a claim is on disk as soon as a line that it allowed is.
         try:
             return await self._writer.ask(take, taken, firm=False, run=(self.tenant, run))
+        except asyncio.CancelledError:
+            await self._writer.ask(partial(self._return, made), firm=False, run=(self.tenant, run))
+            raise
         except HeldAhead:
             await self._writer.ask(lambda db: self._mine.cap(db, run, ttl_ms), firm=False)
             raise
         except LogDamaged:  # who finds it due again at once would do nothing else
             await self._writer.ask(lambda db: self._mine.shelve(db, run, SHELVED_MS), firm=False)
             raise
+
+    def _return(self, made: Sequence[Claim], db: StoreConnection) -> CommitEffects:
+        """Give back what was claimed for who was cancelled meanwhile: a lease that nobody has holds up everybody."""
+        for claim in made:
+            self._mine.release(db, claim, None if claim.run.startswith(RESERVED) else claim.at)
+        return CommitEffects([(self.tenant, DUE)])
 
     async def renew(self, claim: Claim, ttl_ms: int) -> Claim:
         return await self._writer.ask(lambda db: self._mine.renew(db, claim, ttl_ms), firm=False)

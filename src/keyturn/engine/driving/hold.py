@@ -7,13 +7,14 @@ is at work, nothing is to be done, and nothing is left to be told. What comes ne
 from __future__ import annotations
 
 import asyncio
+import contextlib
 from collections.abc import Callable, Coroutine, Mapping, Sequence
 from typing import Any
 
 from msgspec import structs
 
 from ...core.effects import at_work, pending, wakes_at
-from ...core.errors import Conflict
+from ...core.errors import Conflict, StorageError
 from ...core.events import ROOT
 from ...core.run import Run
 from ...core.states import OVER
@@ -76,15 +77,16 @@ class Hold:
 
     async def _let_go(self, run: Run, expected: int, lines: Sequence[bytes], rows: Changes, lease: Lease) -> None:
         """Append a line that gives the lease back; whoever is cut off meanwhile knows whether it is held still."""
-        last = asyncio.ensure_future(
-            self._journal.append(run.id, expected, lines, self._drive.claim, rows, lease=lease)
-        )
+        claim = self._drive.claim
+        assert claim is not None
         try:
-            await asyncio.shield(last)
+            await self._journal.append(run.id, expected, lines, claim, rows, lease=lease)
         except asyncio.CancelledError:
-            await asyncio.wait({last})
-            if not last.cancelled() and last.exception() is None:
-                self._released()
+            with contextlib.suppress(StorageError):
+                try:
+                    self._drive.claim = await self._journal.renew(claim, self._drive.lease_ms)
+                except Conflict:  # it went with the line
+                    self._released()
             raise
 
     def _released(self) -> None:

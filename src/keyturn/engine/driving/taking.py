@@ -5,6 +5,7 @@ The claim itself says how many there were, so that an ordinary claim costs nothi
 
 from __future__ import annotations
 
+import asyncio
 import logging
 from collections.abc import Collection
 
@@ -15,7 +16,7 @@ from ...core.aside import MOST_LOST, SetAside, why_aside
 from ...core.effects import pending
 from ...core.events import ROOT
 from ...core.states import OVER
-from ...journal.base import RESERVED, Claim, Journal, leases_along, uncut_claim
+from ...journal.base import RESERVED, Claim, Journal, leases_along
 from ..run.log_cache import log_in
 from ..run.new_ids import claimant
 from ..run.open_run import TIMELY, TRIES, journal_clock, steady
@@ -57,12 +58,13 @@ def _waits(drive: Drive) -> bool:
 
 async def claimed(journal: Journal, run: str, worker: str, ttl_ms: int) -> Claim:
     """Claim a run, or raise `Conflict` naming its holder, `SetAside` where three died taking it up."""
-
-    async def claim() -> Claim:
-        asked = steady()
-        return await accepted(journal, await journal.claim(run, worker, ttl_ms), asked, ttl_ms)
-
-    return await uncut_claim(journal, claim())
+    asked = steady()
+    claim = await journal.claim(run, worker, ttl_ms)
+    try:
+        return await accepted(journal, claim, asked, ttl_ms)
+    except asyncio.CancelledError:
+        await journal.release(claim, claim.at)
+        raise
 
 
 async def accepted(journal: Journal, claim: Claim, asked: float, ttl_ms: int) -> Claim:

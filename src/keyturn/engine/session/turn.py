@@ -12,7 +12,7 @@ from ...core import commands as cm
 from ...core.errors import Conflict, LogDamaged
 from ...core.events import ROOT
 from ...core.run import Run
-from ...journal.base import Journal, Sessions, uncut_claim
+from ...journal.base import Journal, Sessions
 from ...journal.rows import ENDED
 from ..driving.drive import Drive
 from ..driving.lease import TTL_MS
@@ -79,7 +79,7 @@ async def _is_over(drive: Drive, journal: Journal, run: str) -> bool:
     if not await _superseded(drive, journal, run):
         return False
     try:
-        claim = await uncut_claim(journal, journal.claim(run, claimant("process"), TTL_MS))
+        claim = await journal.claim(run, claimant("process"), TTL_MS)
     except Conflict:  # whoever moves it is about to find out
         return False
     due: int | None = claim.at  # the claim took its due time: whoever moves runs looks at it
