@@ -286,8 +286,10 @@ class StoreThread:
         loops = set(map(_LOOP, batch))  # waking a loop costs more than an answer
         for loop in loops:
             jobs = batch if len(loops) == 1 else [job for job in batch if job.loop is loop]
-            with suppress(RuntimeError):  # the loop is closed: nobody waits there any more
+            try:
                 loop.call_soon_threadsafe(_answer, jobs)
+            except RuntimeError:  # the loop is closed: nobody waits there any more
+                continue
 
     def _next(self) -> list[Job]:
         with self._ready:
@@ -295,7 +297,6 @@ class StoreThread:
             return [self._jobs.popleft() for _ in range(count)]
 
     def _do(self, batch: list[Job], *, again: bool = False) -> None:
-        """Do a batch; `again` where an earlier try may have done it."""
         tries, until = 0, time.monotonic() + self._patience
         while (outcome := self._try(batch, again=again or tries > 0)) is not None:
             tries += 1
@@ -306,8 +307,7 @@ class StoreThread:
                     self._do([job], again=True)
                 return
             for job in batch:
-                if not self._is_there(job):
-                    job.error = job.error or outcome.error
+                job.error = None if self._is_there(job) else job.error or outcome.error
             return
 
     def _try(self, batch: list[Job], *, again: bool) -> BatchFailed | None:
