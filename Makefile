@@ -31,7 +31,7 @@ define quietly
 endef
 
 .DEFAULT_GOAL := help
-.PHONY: help soak load setup demo test check lint types quick-types imports shape format kinds previews pictures probes strings site package bench bench-doors apart bench-peers sweep mutants pace pile recovery first-decision first-command trials costs simulate explore crash race rot forge signatures deep-peers leaks audit-trial published coding-agents model-servers lock clean distclean aap-adapters
+.PHONY: help soak load setup demo test check lint types quick-types imports shape format kinds previews pictures probes strings site package bench bench-doors apart bench-peers sweep mutants pace pile recovery first-decision first-command trials costs simulate explore crash race rot forge signatures texts deep-peers leaks audit-trial published coding-agents model-servers lock clean distclean aap-adapters
 
 help: ## Show this list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-12s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -236,6 +236,9 @@ forge: $(VENV)/.ready ## Forge states, lines, rows and decisions, with and witho
 
 signatures: $(VENV)/.ready ## Forge signatures, and move true ones: make signatures N=10000 SEED=7
 	@$(BIN)/python -m trials.signatures --n $(N) $(if $(filter-out random,$(SEED)),--seed $(SEED)) $(ARGS)
+
+texts: $(VENV)/.ready ## Call every function of texts at two lengths, and see whose time grows with the square: ARGS="--only keyturn.presenting"
+	@$(BIN)/python -m trials.texts $(ARGS)
 
 LIMIT ?= 120
 first-decision: $(VENV)/.ready $(VENV)/.system ## From a clone to the first decision in a browser, by the README alone: LIMIT=120 ARGS=--cold

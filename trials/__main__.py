@@ -96,6 +96,7 @@ def listed(given: argparse.Namespace) -> list[Series]:
         Series("forgeries", f"make forge N={given.n} {said}", ["trials.forge", *n, *seed, *jobs], of_table),
         Series("signatures", f"make signatures N={given.n} {said}", ["trials.signatures", *n, *seed], of_share),
         Series("altered exports", f"make audit-trial N={given.n} {said}", ["trials.audit", *n, *seed], of_table),
+        Series("texts", "make texts", ["trials.texts"], of_table),
         Series("simulated worlds", f"make simulate SEEDS={given.seeds} FROM={given.seed * 1000}",
                ["trials.simulate", "--seeds", str(given.seeds), *first, *jobs], of_seeds),
         Series("states explored", f"make explore STATES={given.states} {said}",

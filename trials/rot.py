@@ -39,7 +39,7 @@ from .table import Tally
 STORES = ("sqlite", "postgresql")
 SHARES = {"sqlite": 0.8, "postgresql": 0.2}
 ANEW = 500
-ALARM = 45
+ALARM = 200
 
 
 class Hung(BaseException):
