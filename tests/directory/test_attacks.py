@@ -31,10 +31,13 @@ from keyturn.core.run import call_digest, edit_digest
 from keyturn.directory import people as people_module
 from keyturn.directory.book import NAME
 from keyturn.directory.people import Login, People
+from keyturn.directory.provisioning import Claims
+from keyturn.directory.sign_ins import LinkRefused
 from keyturn.engine.run.log_cache import log_in
 from keyturn.proofs.base import Checked
 from keyturn.testing import ScriptedModel, function_call
 from tests.directory.test_signed import SIGNED, Desk, forge
+from tests.table import each
 from tests.waiting import until, until_status
 from trials.signers import SSHSigner
 
@@ -399,6 +402,47 @@ async def test_a_login_ends_with_its_token(journal: Any) -> None:
             with pytest.raises(NotAllowed, match="no longer valid"):
                 await desk.app.inbox.approve(request, by=stale)
     assert desk.paid == []
+
+
+@each(
+    "gone, back",
+    [
+        (lambda p: p.remove("cyd", by="ada"), lambda p: p.add("cyd", roles=["admin"], by="ada")),
+        (lambda p: p.take_role("admin", of="cyd", by="ada"), lambda p: p.give_role("admin", to="cyd", by="ada")),
+        (lambda p: p.leave("heads", "dan", by="ada"), lambda p: p.join("heads", "dan", by="ada")),
+        (
+            lambda p: p.take_role("admin", group="heads", by="ada"),
+            lambda p: p.give_role("admin", group="heads", by="ada"),
+        ),
+        (lambda p: p.map_claims("eve", Claims()), lambda p: p.map_claims("eve", Claims(roles=("admin",)))),
+    ],
+)
+async def test_what_an_administrator_issued_to_others_stays_ended_when_they_are_one_again(gone: Any, back: Any) -> None:
+    people = People(MemoryJournal())
+    await people.start("ada")
+    await people.add("bob", roles=["finance"], by="ada")
+    await people.add("job", kind="machine", by="ada")
+    await people.add("cyd", roles=["admin"], by="ada")
+    for name in ("dan", "eve"):
+        await people.add(name, by="ada")
+    await people.give_role("admin", group="heads", by="ada")
+    await people.join("heads", "dan", by="ada")
+    await people.map_claims("eve", Claims(roles=("admin",)))
+    issued = {by: await people.issue_token("bob", ["decide"], by=by) for by in ("ada", "bob", "cyd", "dan", "eve")}
+    links = {by: await people.make_link("bob", by=by) for by in ("ada", "cyd", "dan", "eve")}
+    job = await people.issue_token("job", ["ask"], by="cyd")
+    admins = set((await people.directory()).admins())
+    await gone(people)
+    [lost] = admins - set((await people.directory()).admins())
+    await back(people)
+    assert set((await people.directory()).admins()) == admins
+    with pytest.raises(NotAllowed, match="revoked"):
+        await people.login(issued.pop(lost))
+    with pytest.raises(LinkRefused) as refused:
+        await people.use_link(links.pop(lost))
+    assert refused.value.why == "revoked"
+    assert [(await people.login(token)).person for token in (*issued.values(), job)] == ["bob"] * 4 + ["job"]
+    assert (await people.use_link(links["ada"])).person == "bob"
 
 
 async def test_a_login_changes_the_directory_by_its_scopes_only(journal: Any) -> None:

@@ -12,7 +12,7 @@ from typing import Any
 from ..core.lookalikes import looks_as
 from . import events as ev
 from .bounds import Pace, weight_of
-from .state import Delegation, Directory, Key, Link, Person, ProvisionedGroup, Subject, Token
+from .state import ADMIN, Delegation, Directory, Key, Link, Person, ProvisionedGroup, Subject, Token
 
 # How long a name under which something was changed is remembered.
 _NAMED_MS = 24 * 3_600_000
@@ -22,8 +22,11 @@ def fold(entries: Iterable[ev.Entry], directory: Directory | None = None) -> Dir
     """Fold entries into a copy of a directory, or into an empty one; what is not changed is shared with it."""
     made = Directory() if directory is None else directory.copy()
     for entry in entries:
+        admins = {name for event in entry.events if isinstance(event, _TAKES) for name in _admins_of(made, event)}
         for event in entry.events:
             _FOLD[type(event)](made, event, entry)
+        if any(ADMIN not in made.roles_of(name) for name in admins):
+            _end_what_they_issued(made, entry)
         if isinstance(entry.once, ev.Once):
             recent = {name: each for name, each in made.named.items() if each[1] > entry.at - _NAMED_MS}
             made.named = {**recent, entry.once.name: (entry.once.asked, entry.at)}
@@ -31,6 +34,24 @@ def fold(entries: Iterable[ev.Entry], directory: Directory | None = None) -> Dir
         made.at = entry.at
         made.paces[entry.by.id] = made.paces.get(entry.by.id, Pace()).more(entry.at, weight_of(entry.events))
     return made
+
+
+# What may leave an administrator without that role.
+_TAKES = (ev.PersonRemoved, ev.RoleTaken, ev.GroupLeft, ev.ClaimsMapped, ev.MembershipProvisioned)
+
+
+def _admins_of(d: Directory, event: Any) -> list[str]:
+    """Return the administrators whom an event is about: a person, or all of them where it is about a group's role."""
+    named = [event.person] if event.person else d.people
+    return [name for name in named if ADMIN in d.roles_of(name)]
+
+
+def _end_what_they_issued(d: Directory, entry: ev.Entry) -> None:
+    """End the tokens and links whose issuer is no administrator any more: they stay so where that one returns."""
+    for token in [each for each in d.tokens.values() if each.revoked_at is None and not d.could_issue(each)]:
+        _change(d.tokens, token.id, revoked_at=entry.at)
+    for link in [each for each in d.links.values() if not each.used and ADMIN not in d.roles_of(each.made_by)]:
+        _change(d.links, link.id, revoked=True)
 
 
 # Nobody changes what a directory holds: an earlier one shares it. An entry puts another one in its place.

@@ -63,7 +63,7 @@ def _valid_link(directory: Directory, link: str, at: int) -> Link:
         raise LinkRefused("used")
     if at >= found.expires_at:
         raise LinkRefused("expired")
-    if ADMIN not in directory.roles_of(found.made_by):
+    if found.revoked or ADMIN not in directory.roles_of(found.made_by):
         raise LinkRefused("revoked")
     return found
 

@@ -165,6 +165,7 @@ class Link:
     expires_at: int
     used: bool = False
     made_by: str = ""
+    revoked: bool = False
 
 
 @dataclass
@@ -248,15 +249,16 @@ class Directory:
         return found.roles.union(found.claimed_roles, *(self.groups.get(group, ()) for group in found.all_groups))
 
     def accepts(self, token: Token, now: int) -> bool:
-        """Return whether a token is good, and its holder here.
+        """Return whether a token is good, and its holder here."""
+        return token.good(now) and self.person(token.person) is not None and self.could_issue(token)
+
+    def could_issue(self, token: Token) -> bool:
+        """Return whether its issuer could issue a token now.
 
         Whoever issues a token has seen its secret. So a token that an administrator issued to another person is good as
-        long as they could issue it. The tokens of machines are all issued by others, and stay.
+        long as they are one. The tokens of machines are all issued by others, and stay.
         """
-        holder = self.person(token.person)
-        if holder is None or not token.good(now):
-            return False
-        own = token.issued_by in ("", token.person) or holder.kind == "machine"
+        own = token.issued_by in ("", token.person) or self.people[token.person].kind == "machine"
         return own or ADMIN in self.roles_of(token.issued_by)
 
     def holder(self, channel: str, address: str) -> str | None:
