@@ -12,6 +12,7 @@ import pytest
 from keyturn import Agent, App, Ask, Breaker, Decider, ExternalAgent, Inbox, Policy, Rule, Runner, function_tool
 from keyturn.audit.checker import check
 from keyturn.cli.main import main
+from keyturn.core.errors import Conflict, RunMissing
 from keyturn.engine.run.log_cache import log_in, verify_run
 from keyturn.journal import open_journal, retention
 from keyturn.journal.retention import ended_before, erase_ended
@@ -49,6 +50,17 @@ async def test_what_ended_is_erased_and_verifies_and_what_waits_is_kept(store: A
     report = await check(store)
     assert (report.ok, report.erased) == (True, 3)
     assert await erase_ended(store, later) == 0
+
+
+async def test_a_run_that_was_erased_is_not_forked_and_its_name_begins_no_other(store: Any) -> None:
+    async with App([Agent("a", model=ScriptedModel(["done"]))], store) as app:
+        run = await app.start("a", "go", once="n1")
+        await run.result(20)
+        assert await erase_ended(store, await store.now() + 1) == 1
+        with pytest.raises(RunMissing):
+            await app.fork(run.id)
+        with pytest.raises(Conflict, match="erased"):
+            await app.start("a", "go", once="n1")
 
 
 async def test_a_run_is_not_erased_while_a_review_of_it_is_open(store: Any) -> None:

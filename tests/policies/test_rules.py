@@ -12,6 +12,7 @@ from hypothesis import strategies as st
 
 from keyturn.core.approval import Approval
 from keyturn.core.errors import UserError
+from keyturn.core.gate.combined_terms import NOT_COMBINED
 from keyturn.core.policy import CallView, Verdict
 from keyturn.core.predicates.predicate import holds
 from keyturn.policies.base import PolicyLike
@@ -146,6 +147,27 @@ def test_a_condition_without_an_answer_hides_no_rule_that_denies(rule: Rule, by:
     assert Policy(rule, deny(reason="not from here")).explain(bare).verdict == denied
     assert action(Policy(rule, default="deny"), bare) == "deny"
     assert action(Policy(rule, allow()), bare) == "ask"
+
+
+@each("doubt", [{"where": {"amount": {"lt": 10}}}, {"when": broken}, {"over": Calls(9)}])
+def test_a_rule_that_asks_since_it_cannot_tell_leaves_out_nothing_that_a_rule_below_requires(doubt: Any) -> None:
+    """A caller that wrote the amount as a text had a clerk approve what is denied, or what takes the role finance."""
+    untold, clerk = call(params={"amount": "50"}), Approval(role="clerk")
+    asked = ask(tool="pay", approval=clerk, **doubt)
+    assert action(Policy(asked, deny()), untold) == "deny"
+    assert action(Policy(asked, default="deny"), untold) == "deny"
+    both = Policy(asked, ask(approval=Approval(role="finance")))
+    verdict = both(untold)
+    assert verdict is not None
+    assert (verdict.action, verdict.reason.endswith(NOT_COMBINED)) == ("deny", True)
+    assert both.explain(untold).verdict == verdict
+    said = Policy(asked, ask(approval=Approval(quorum=2)))(untold)
+    assert said is not None
+    assert (said.action, said.terms) == ("ask", Approval(role="clerk", quorum=2))
+    assert Policy(asked, allow())(untold) == Policy(asked)(untold)
+    sure = Policy(ask(where={"amount": 50}, approval=clerk), deny())(call())
+    assert sure is not None
+    assert (sure.action, sure.terms) == ("ask", clerk)
 
 
 @each("answer", [None, 1, 0, "yes", "", [], ["yes"], object()])

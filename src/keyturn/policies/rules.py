@@ -15,7 +15,7 @@ from typing import Any, cast
 import msgspec
 
 from ..core.errors import UserError
-from ..core.gate.combined_terms import combined
+from ..core.gate.combined_terms import NOT_COMBINED, combined
 from ..core.policy import STRICTNESS, Action, CallView, Share, Verdict
 from ..core.settable import Sealed
 from .explain import Explanation, RuleFinding
@@ -236,7 +236,9 @@ def _stricter(asked: Verdict | None, below: Verdict | None) -> Verdict | None:
         return below
     terms = asked.terms or below.terms
     if asked.terms is not None and below.terms is not None:
-        terms = combined(asked.terms, below.terms) or asked.terms
+        terms = combined(asked.terms, below.terms)
+        if terms is None:
+            return Verdict("deny", f"{asked.reason}; {NOT_COMBINED}", by=asked.by)
     return msgspec.structs.replace(asked, terms=terms, review=max(asked.review, below.review))
 
 

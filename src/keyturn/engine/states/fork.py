@@ -15,7 +15,7 @@ from ...core.codec import Log
 from ...core.crossing import still
 from ...core.decide import step
 from ...core.drills import over
-from ...core.errors import UserError
+from ...core.errors import RunMissing, UserError
 from ...core.evolve import evolve
 from ...core.run import new_run
 from ...journal.base import Store
@@ -68,7 +68,10 @@ async def write_fork(journal: Store, run: str, at: int | None, once: str | None)
     named = None if once is None else NamedStart.of_fork(once, run, at)
 
     async def begin() -> str:
-        log = forked(await log_in(journal, run), at, await journal.now(), named)
+        origin = await log_in(journal, run)
+        if not origin.steps:  # it was erased
+            raise RunMissing(run)
+        log = forked(origin, at, await journal.now(), named)
         await Writer(log, journal, clock_ms).write_whole()
         return log.run.id
 

@@ -71,7 +71,10 @@ class NamedStart:
     async def _there(self, journal: Journal) -> bool:
         if not await journal.head(self.run):
             return False
-        if (await log_in(journal, self.run)).run.about.get(ONCE) != self.said:
+        log = await log_in(journal, self.run)
+        if not log.steps:
+            raise Conflict("the run of this name was erased; choose another name for a new one")
+        if log.run.about.get(ONCE) != self.said:
             raise Conflict("a run was started under this name with other words; choose another name for this one")
         return True
 
