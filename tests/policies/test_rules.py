@@ -170,6 +170,23 @@ def test_a_rule_that_asks_since_it_cannot_tell_leaves_out_nothing_that_a_rule_be
     assert (sure.action, sure.terms) == ("ask", clerk)
 
 
+def test_a_rule_that_asks_about_one_file_of_a_patch_leaves_out_nothing_that_is_said_of_the_others() -> None:
+    """A patch with a file that some may approve was theirs to approve, with one beside it that is denied."""
+    asked, rest = ask(where={"path": {"under": "docs"}}, approval=Approval(role="clerk")), Approval(quorum=2)
+
+    def patch(*paths: str) -> CallView:
+        made = [{"type": "update_file", "path": path, "diff": "@@"} for path in paths]
+        return call("apply_patch", {"operations": made}, kind="apply_patch")
+
+    for paths in (("docs/a", "etc/b"), ("etc/b", "docs/a")):
+        assert action(Policy(asked, default="deny"), patch(*paths)) == "deny"
+        assert action(Policy(asked, deny(where={"path": {"under": "etc"}})), patch(*paths)) == "deny"
+        said = Policy(asked, ask(approval=rest))(patch(*paths))
+        assert said is not None
+        assert said.terms == Approval(role="clerk", quorum=2)
+    assert action(Policy(asked, default="deny"), patch("docs/a", "docs/c")) == "ask"
+
+
 @each("answer", [None, 1, 0, "yes", "", [], ["yes"], object()])
 def test_a_condition_that_answers_neither_true_nor_false_asks(answer: Any) -> None:
     verdict = Policy(allow(when=lambda view, context: answer))(call())

@@ -135,17 +135,19 @@ class Rule:
         truth = self._truth(call)
         answer = self._means(truth) and self._answer(call, context)
         verdict = self._said(call, truth, answer, by)
-        return verdict, self._settles(call, verdict, truth, answer)
+        return verdict, self._settles(call, verdict, answer)
 
-    def _settles(self, call: CallView, verdict: Verdict | None, truth: Truth, answer: bool | str) -> bool:
+    def _settles(self, call: CallView, verdict: Verdict | None, answer: bool | str) -> bool:
         """Return whether no rule below is looked at.
 
-        One that asks about a tool by the words of its name alone, or since its comparisons, its condition or its limit
-        have no answer, loosens nothing that is said below.
+        One that asks about a tool by the words of its name alone, about some operations of a patch and not all, or
+        since its comparisons, its condition or its limit have no answer, loosens nothing that is said below.
         """
         if verdict is None or verdict.action != "ask":
             return verdict is not None
-        return truth.sure and not isinstance(answer, str) and not self.by_words(call.tool)
+        if isinstance(answer, str) or self.by_words(call.tool):
+            return False
+        return all(evaluate(self.where, part).sure for part in operations_of(call, self.where))
 
     def names(self, tool: str) -> bool:
         """Return whether the rule is about tools of a name.
@@ -203,7 +205,7 @@ class Rule:
             applies.append(self._beside(answer))
         untold = tuple(each.says for each in found if each.truth is Truth.UNKNOWN)
         passed = "" if verdict is not None else other or self._passed(found, truth)
-        settles = self._settles(call, verdict, truth, answer)
+        settles = self._settles(call, verdict, answer)
         return RuleFinding(number, self.action, verdict, tuple(applies), untold, passed, settles=settles)
 
     def _truth(self, call: CallView) -> Truth:

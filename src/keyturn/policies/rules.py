@@ -238,7 +238,7 @@ def _stricter(asked: Verdict | None, below: Verdict | None) -> Verdict | None:
     if asked.terms is not None and below.terms is not None:
         terms = combined(asked.terms, below.terms)
         if terms is None:
-            return Verdict("deny", f"{asked.reason}; {NOT_COMBINED}", by=asked.by)
+            return Verdict("deny", "; ".join(filter(None, (asked.reason, NOT_COMBINED))), by=asked.by)
     return msgspec.structs.replace(asked, terms=terms, review=max(asked.review, below.review))
 
 
