@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import threading
 from collections.abc import AsyncGenerator, Callable
-from contextlib import asynccontextmanager, suppress
+from contextlib import asynccontextmanager
 from pathlib import Path
 from typing import Any
 
@@ -258,8 +258,7 @@ async def test_a_worker_that_is_stopped_before_it_began_does_not_begin(turns: in
         await turns_of_the_loop(turns)
         await each.stop()
         async with asyncio.timeout(30):
-            with suppress(UserError):  # of an app whose lifespan was being entered
-                await working
+            await working
 
 
 async def test_an_app_on_another_store_is_refused(tmp_path: Path) -> None:

@@ -306,7 +306,8 @@ class App(AppSettings):
 
     async def _work(self, slots: int | None, stops: int) -> None:
         self.slots = self.slots if slots is None else slots
-        await self._resources.open()
+        if not await self._resources.opened(lambda: stops != self._workers.stops):
+            return
         self._line.begin()
         self._users += 1
         stopped = False

@@ -83,6 +83,16 @@ class AppResources:
             if self._ending.is_set():  # a stop came as it was entered
                 raise UserError(_CLOSED)
 
+    async def opened(self, stopped: Callable[[], bool]) -> bool:
+        """Enter the lifespan, and return True; False where the app was stopped meanwhile."""
+        try:
+            await self.open()
+        except UserError:
+            if not stopped():
+                raise
+            return False
+        return True
+
     async def _entered(self, owner: asyncio.Task[None], ready: asyncio.Future[Any]) -> None:
         self._waiting.add(waiter := object())
         try:
