@@ -28,6 +28,7 @@ from keyturn.core.items import Item
 from keyturn.render import html, terminal
 from keyturn.testing import ScriptedModel, ToolSuite, assistant_message, drive, function_call
 from keyturn.testing.crash import Effects
+from keyturn.tools.shell_calls import check_text
 from keyturn.tools.shell_preview import NOT_UNDERSTOOD
 from tests.playing import cut_off
 from tests.table import each
@@ -391,3 +392,10 @@ async def test_a_run_that_is_cancelled_ends_its_commands_and_is_in_doubt(tmp_pat
     [item] = (await Runner.run(desk, state)).interruptions
     assert (item.kind, item.call_id) == ("in_doubt", "c1")
     assert [path.name for path in tmp_path.iterdir()] == ["begun"]
+
+
+def test_a_text_of_which_less_is_run_than_is_shown_is_refused() -> None:
+    for text, why in (("ls\0; id", "NUL"), ("ls \ud800", "lone surrogate")):
+        with pytest.raises(InvalidArguments, match=why):
+            check_text("shell", text)
+    check_text("shell", "ls \u00e9\t\U0001f511")
