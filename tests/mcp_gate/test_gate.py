@@ -16,6 +16,8 @@ from keyturn.core.errors import NotAllowed, UserError
 from keyturn.directory.login import Login
 from keyturn.gating.errors import NOT_RUN
 from keyturn.mcp_gate.holding import GatedCall, Holding, NotForwarded
+from keyturn.mcp_gate.pins import ToolChange
+from keyturn.mcp_gate.proxy import McpGate, _Called
 from keyturn.mcp_gate.records import GateRecords, OpenAsk
 from keyturn.policies.rules import Policy, allow, deny
 from tests.mcp.conftest import Program, log
@@ -137,6 +139,20 @@ async def test_a_tool_that_its_server_changed_waits_for_a_person_whatever_rule_a
     finally:
         shop.port.app.policy = None
         shop.describe("Buy an item.")
+
+
+async def test_a_call_runs_once_another_one_pins_the_definition_that_it_claimed(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """The claim of an acceptance and its pin are two steps, and a second call may come between them."""
+    gate, call = McpGate.__new__(McpGate), _Called("ada", "buy", {})
+    changes = [ToolChange("buy", "now", "then")] * 3
+    monkeypatch.setattr(McpGate, "_change", lambda *_: changes.pop() if changes else None)
+    await gate._pinned(call, NotForwarded("claimed by another call", claimed=True))
+    assert not changes
+    changes.append(ToolChange("buy", "now", "then"))
+    with pytest.raises(NotForwarded, match="rejected"):
+        await gate._pinned(call, NotForwarded("rejected"))
 
 
 async def test_a_call_that_its_client_gives_up_is_withdrawn(shop: Shop) -> None:

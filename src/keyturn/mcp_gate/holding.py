@@ -60,8 +60,16 @@ class GatedCall(NamedTuple):
         return digest([self.client, self.server, self.tool, self.arguments, self.description, self.schema])
 
 
+_CLAIMED = ("claimed", "succeeded")
+
+
 class NotForwarded(Exception):
     """Raised where a call is not to be forwarded; the message is for the client's model."""
+
+    def __init__(self, words: str, *, claimed: bool = False) -> None:
+        """Keep whether another call claimed its approval, and runs it now or did."""
+        super().__init__(words)
+        self.claimed = claimed
 
 
 class Approved(NamedTuple):
@@ -144,7 +152,7 @@ class Holding:
             )
         if state.status != "approved":
             self._records.drop(call.name, state.id)
-            raise NotForwarded(_words(state))
+            raise NotForwarded(_words(state), claimed=state.status in _CLAIMED)
         try:
             return await self._released(call, state, now)
         except asyncio.CancelledError:
@@ -262,9 +270,10 @@ class Holding:
         try:
             claim = await claimed_once(self._asks, state, holder)
         except Conflict as error:
-            if (await self._asks.get(state.id)).status == "approved":  # none claimed it: the next call joins it
+            found = await self._asks.get(state.id)
+            if found.status == "approved":  # none claimed it: the next call joins it
                 self._begin_lease(name, state.id)
-            raise NotForwarded(f"Not run: {error}") from None
+            raise NotForwarded(f"Not run: {error}", claimed=found.status in _CLAIMED) from None
         return Approved(claim, holder)
 
     async def _given_up(self, name: str, id: str, why: str) -> None:

@@ -7,7 +7,9 @@ it.
 
 from __future__ import annotations
 
+import asyncio
 import fnmatch
+import time
 from collections.abc import Sequence
 from functools import partial
 from typing import Any, NamedTuple
@@ -25,6 +27,7 @@ from .pins import ACCEPT, ACCEPT_WORDS, BY_A_PERSON, Pins, ToolChange
 from .tasks import Task, Tasks, declares_tasks
 
 _ROUNDS = 10
+_PINNED, _AGAIN = 10.0, 0.02  # seconds
 
 
 class _Called(NamedTuple):
@@ -210,13 +213,20 @@ class McpGate:
         asked = self._accepting(call.client, change)
         try:
             approved = await holding.approved(asked, call.progress, now, patient=call.task is not None)
-        except NotForwarded:
-            if self._change(call) is not None:  # another call had it accepted
-                raise
+        except NotForwarded as refused:
+            await self._pinned(call, refused)
             return
         async with holding.running(approved):
             self._pins.accept(change)
         await holding.report(approved, failed=False)
+
+    async def _pinned(self, call: _Called, refused: NotForwarded) -> None:
+        """Return once another call had the definition accepted; one that claimed the approval is about to pin it."""
+        ends = time.monotonic() + (_PINNED if refused.claimed else 0)
+        while self._change(call) is not None:
+            if time.monotonic() >= ends:
+                raise refused
+            await asyncio.sleep(_AGAIN)
 
     def _change(self, call: _Called) -> ToolChange | None:
         return self._pins.change(call.tool, self._tools.get(call.tool))
