@@ -41,6 +41,7 @@ async def test_a_call_is_shown_whole_with_who_decides_and_the_models_words_last(
 async def test_a_approves_exactly_what_was_shown_and_the_result_comes_live() -> None:
     async with desk("notices") as at:
         await at.seen()
+        await at.says("note: once approved, the call starts at once, and then cannot be undone.")
         await at.press("a")
         await at.says("Recorded: You approved this call", "outcome: approved by ada", "sent to #ops")
         assert (await at.row("send_notice")).state == "approve"
@@ -147,6 +148,7 @@ async def test_r_rejects_with_a_reason_that_the_terms_want() -> None:
     async with desk("ops") as at:
         await at.press("r")
         await at.until(lambda: at.asks)
+        await at.says("Enter sends it, Escape leaves without it.")
         await at.type("")
         await at.until(lambda: not at.asks)
         assert (await at.row("delete_backups")).state == "open"

@@ -130,7 +130,9 @@ def _thread_rows(detail: Detail, now: int, width: int) -> Iterator[Row]:
             continue
         again = "It requested approval again: press n to show the new request." if each.after else ""
         again = again or ("It did not request approval again." if not asked.after else "")
-        yield from labelled("heading", "answer", f"{span(now - asked.answered_at)} ago. {again}".strip(), width)
+        yield from labelled(
+            "heading", "answer", f"{span(now - asked.answered_at)} ago{'. ' * bool(again)}{again}", width
+        )
         for text in asked.answer:
             yield from _written(text, width)
     if detail.thread:

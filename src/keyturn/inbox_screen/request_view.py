@@ -7,9 +7,10 @@ from typing import Any, LiteralString
 
 from textual.app import ComposeResult
 
+from ..presenting.recorded import starts_with
 from ..presenting.shown_request import ShownRequest
 from ..screens.call_view import CallView, Letter
-from ..screens.drawing import Row, ours
+from ..screens.drawing import Row, labelled, ours
 from ..screens.rows import Rows
 from .drawing import head_rows, known_rows, payload_rows
 from .reading import Detail
@@ -149,6 +150,14 @@ class InboxRequestView(CallView):
         """Draw what is known of it, and last what others wrote."""
         if self.detail is not None:
             yield from known_rows(self.detail, self._now(), width)
+
+    def _notice_rows(self, width: int) -> Iterator[Row]:
+        """Draw what was recorded or refused; before that, when the call starts that `a` approves."""
+        request = self.request
+        if self._notice or request is None or self.detail is None or "a" not in dict(self.key_words(request)):
+            yield from super()._notice_rows(width)
+        else:
+            yield from labelled("quiet", "note", starts_with(self.detail.row.request), width)
 
     def _head_rows(self, width: int) -> Iterator[Row]:
         if self.detail is None:

@@ -39,9 +39,9 @@ _VOTED = {
 _NEXT = {
     "asked_back": "The call does not run. The agent reads your question, and can request approval again.",
     "answer": "The tool does not run. The agent reads your answer as the result.",
-    "ran": "The agent is told that it ran, without a result. Nothing runs again.",
-    "did_not_run": "The agent is told that the call did not run. Nothing runs again.",
-    "expire": "The call does not run. The agent is told that it expired.",
+    "ran": "The agent reads that it ran, without a result. Nothing runs again. It cannot be undone.",
+    "did_not_run": "The agent reads that the call did not run. Nothing runs again. It cannot be undone.",
+    "expire": "The call does not run. The agent reads that it expired.",
     "right": "The review is on record.",
     "wrong": "The review is on record. What ran is not undone.",
 }
@@ -94,7 +94,7 @@ def recorded(
     if row.state == "reject":
         return Recorded(heading, f"{_REJECTED}{_with_reason(row, trail, person)}")
     if row.state == "ran" and any(mark.kind == "decided" and mark.given for mark in trail):
-        return Recorded(heading, "The agent reads the result that you gave. Nothing runs again.")
+        return Recorded(heading, "The agent reads the result that you gave. Nothing runs again. It cannot be undone.")
     if row.state not in _RUNS:
         return Recorded(heading, _NEXT.get(row.state, ""))
     left = 0 if until is None else max(until - now, 0) // 100 * 100
@@ -124,7 +124,7 @@ def _heading(row: RequestRow, person: str) -> str:
     if row.state == "expire":
         return "The request expired before it was decided."
     if row.by != person and person not in deciders(row):
-        return f"{row.by} decided it: {STATES.get(row.state, row.state)}."
+        return f"{row.by} decided it, against your vote: {STATES.get(row.state, row.state)}."
     if not others:
         return f"{_DID.get(row.state, STATES.get(row.state, row.state))}."
     return f"You and {', '.join(others)} {STATES.get(row.state, row.state)} this call."

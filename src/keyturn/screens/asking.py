@@ -98,6 +98,7 @@ class LineDialog(Dialog[str]):
         yield Rows(self._above)
         yield words
         yield Input(id="line")
+        yield sentence("quiet", "Enter sends it, Escape leaves without it.")
 
     def on_mount(self) -> None:
         """Begin in the line."""

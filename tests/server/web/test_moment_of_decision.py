@@ -302,7 +302,8 @@ async def test_a_question_and_its_answer_stand_with_the_request_that_follows(mon
         assert "ada asked the agent" in seen
         assert seen.index("Which list?") < seen.index("The second list.")
         assert (
-            f'Read the answer</a> <a href="/requests/{row.id}">Open the new request</a>' in (await ada.see(page)).text
+            f'Read the answer</a> or <a href="/requests/{row.id}">open the new request</a>'
+            in (await ada.see(page)).text
         )
 
 
@@ -344,6 +345,7 @@ async def test_a_call_in_doubt_has_three_equal_buttons_and_running_it_again_is_a
             ("did_not_run", "second"),
             ("retry", "second"),
         ]
+        assert "“It ran” and “It did not run” cannot be undone." in words(seen)
         asked_again = await ada.decide(asked["desk"], "retry", note="the bank says no")
         assert "Run it again? It was started 1 time." in words(asked_again)
         assert 'value="the bank says no"' in asked_again.text

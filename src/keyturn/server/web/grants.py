@@ -76,6 +76,7 @@ async def _drawn(at: PageContext, refusal: Refused | None, request: HttpRequest)
     status = 200 if refusal is None else refusal.status
     done = next((each for each in made if each.row.revoked and each.row.id == request.query_params.get("done")), None)
     values = {"state": state, "more": more, "first": after is None, "refusal": refusal, "done": done}
+    made.sort(key=lambda each: each is not done)  # the one that was just revoked comes first
     return page(at, "grants.html", status, rows=made, **values)
 
 
