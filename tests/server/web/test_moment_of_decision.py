@@ -93,6 +93,9 @@ async def test_an_undone_approval_of_a_quorum_says_that_all_votes_went_with_it()
         changed = await ben.see(f"{page}?since={before}", **PARTIAL)
         assert "ada : approval withdrawn, with the votes of others" in words(changed)
         assert "ada withdrew the approval, and with it your vote. 2 approvals from role" in words(await ben.see(page))
+        await ben.decide(asked["support"], "approve")
+        await ada.decide(asked["support"], "reject", note="paid", message="It was paid.")
+        assert "ada decided it, against your vote: rejected." in words(await ben.see(page))
 
 
 async def test_an_open_page_is_drawn_as_a_whole_with_its_row_and_with_what_others_did() -> None:
