@@ -176,6 +176,10 @@ async def test_w_answers_a_question_by_the_number_of_a_choice() -> None:
     async with desk("asker") as at:
         await at.says("◆ question", "choice: 2  Hamburg")
         await at.press("w")
+        await at.says("note: The agent continues with your answer at once: it cannot be undone.")
+        await at.type("")
+        await at.says("Nothing was recorded: the line was empty")
+        await at.press("w")
         await at.until(lambda: at.asks)
         await at.type("2")
         await at.says("Recorded: You answered", "Hamburg")

@@ -145,7 +145,7 @@ class InboxDecidingApp(LettersApp[None]):
     async def break_glass(self, request: ShownRequest) -> None:
         """Approve alone in an emergency, with a reason; others are told."""
         words: LiteralString = "Reason. You approve it alone; others are notified, and it is reviewed afterwards."
-        why = await self.line_for(request, "Emergency override", words)
+        why = await self._needed(request, "Emergency override", words)
         if why:
             await self.deliver(request, "approve", break_glass=True, note=why)
 
@@ -168,8 +168,9 @@ class InboxDecidingApp(LettersApp[None]):
         words: LiteralString = (
             "reason, which the model reads" if needed else "reason, which the model reads; empty: none"
         )
-        why = await self.line_for(request, "Reject it", words, overrules(request.item.request))
-        if why is None or (needed and not why):
+        asks = self._needed if needed else self.line_for
+        why = await asks(request, "Reject it", words, overrules(request.item.request))
+        if why is None:
             return
         noted: dict[str, Any] = {"note": why} if needed else {}
         await self.deliver(request, "reject", message=why or None, **noted)
@@ -177,7 +178,7 @@ class InboxDecidingApp(LettersApp[None]):
     async def ask_back(self, request: ShownRequest) -> None:
         """Ask the agent a question back: the call does not run."""
         words: LiteralString = "your question; the call does not run until the agent proposes it again"
-        question = await self.line_for(request, "Ask the agent", words)
+        question = await self._needed(request, "Ask the agent", words)
         if question:
             await self.deliver(request, "ask_back", message=question)
 
@@ -187,7 +188,8 @@ class InboxDecidingApp(LettersApp[None]):
         words: LiteralString = "the result that the model reads"
         if question:
             words = "a choice, or its number" if request.choices else "your answer; an object or a list in JSON"
-        typed = await self.line_for(request, "Answer it" if question else "Write its result", words)
+        final = "The agent continues with your answer at once: it cannot be undone." if question else ""
+        typed = await self._needed(request, "Answer it" if question else "Write its result", words, final)
         if typed:
             try:
                 output = request.answer(typed) if question else typed
@@ -207,7 +209,7 @@ class InboxDecidingApp(LettersApp[None]):
         if request.item.kind != "review":
             await self.deliver(request, "did_not_run")
             return
-        why = await self.line_for(request, "It should not have run", "reason, for the audit log")
+        why = await self._needed(request, "It should not have run", "reason, for the audit log")
         if why:
             await self.deliver(request, "wrong", note=why)
 
@@ -287,8 +289,17 @@ class InboxDecidingApp(LettersApp[None]):
         """Ask for a reason where the terms want one; None leaves it."""
         wanted = self._terms().reason
         if wanted == "required" or (wanted == "on_reject" and word == "reject"):
-            return await self.line_for(request, "Reason, for the audit log", "a reason is required") or None
+            return await self._needed(request, "Reason, for the audit log", "a reason is required")
         return ""
+
+    async def _needed(
+        self, request: ShownRequest, title: LiteralString, words: LiteralString, note: str = ""
+    ) -> str | None:
+        """Ask for a line that may not be empty; None where there is none, and an empty one is refused in words."""
+        typed = await self.line_for(request, title, words, note)
+        if typed == "":
+            self.say_of(request, "Nothing was recorded: the line was empty", style="waits")
+        return typed or None
 
     def _signs(self) -> bool:
         """Return whether it takes the person's signature."""

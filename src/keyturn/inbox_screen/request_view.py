@@ -7,7 +7,7 @@ from typing import Any, LiteralString
 
 from textual.app import ComposeResult
 
-from ..presenting.recorded import starts_with
+from ..presenting.recorded import FINAL, starts_with
 from ..presenting.shown_request import ShownRequest
 from ..screens.call_view import CallView, Letter
 from ..screens.drawing import Row, labelled, ours
@@ -152,12 +152,14 @@ class InboxRequestView(CallView):
             yield from known_rows(self.detail, self._now(), width)
 
     def _notice_rows(self, width: int) -> Iterator[Row]:
-        """Draw what was recorded or refused; before that, when the call starts that `a` approves."""
-        request = self.request
-        if self._notice or request is None or self.detail is None or "a" not in dict(self.key_words(request)):
-            yield from super()._notice_rows(width)
-        else:
-            yield from labelled("quiet", "note", starts_with(self.detail.row.request), width)
+        """Draw what was recorded or refused; before that, when the call starts, and what cannot be undone."""
+        detail, request = self.detail, self.request
+        keys = {} if request is None else dict(self.key_words(request))
+        yield from super()._notice_rows(width)
+        if detail is not None and not self._notice and "a" in keys:
+            yield from labelled("quiet", "note", starts_with(detail.row.request), width)
+        if detail is not None and not self._notice and "d" in keys:
+            yield from labelled("quiet", "note", FINAL, width)
 
     def _head_rows(self, width: int) -> Iterator[Row]:
         if self.detail is None:
