@@ -142,6 +142,38 @@ async def test_a_policy_that_asks_without_terms_asks_on_those_of_the_tool_beside
     await world.kept()
 
 
+def cannot_tell(call: Any, context: Any) -> bool:
+    raise ValueError("no answer")
+
+
+def doubts(terms: Approval | None) -> Rule:
+    return Rule("ask", tool="pay", when=cannot_tell, approval=terms)
+
+
+@each(
+    "policy",
+    [
+        Policy(doubts(SOON)),
+        Policy(doubts(SOON), *asks().rules),
+        Policy(doubts(SOON), default="ask"),
+        Policy(doubts(None), *asks(SOON).rules),
+        Policy(doubts(SOON), doubts(None), default="allow"),
+    ],
+)
+async def test_a_rule_that_cannot_tell_takes_no_place_of_the_terms_of_the_tool(policy: Policy) -> None:
+    """A caller whose arguments no rule could tell had those approve whom one rule names, and not those of the tool."""
+    world = World(policy, terms=OPS)
+    async with world.app as app:
+        request = await world.waits()
+        assert request.expires_at is not None
+        with pytest.raises(NotAllowed):
+            await app.inbox.approve(request, by="mallory")
+        await app.inbox.approve(request, by=ANN)
+        await world.still()
+    assert world.paid == [5]
+    await world.kept()
+
+
 async def test_a_policy_asks_on_the_terms_of_a_tool_that_would_not_have_asked_about_this_call() -> None:
     world = World(asks(), terms=OPS, needs=lambda context, params, call_id: params["amount"] > 100)
     async with world.app as app:

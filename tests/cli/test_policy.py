@@ -72,6 +72,16 @@ def test_what_hangs_on_other_runs_is_not_known(url: str, tmp_path: Path, capsys:
     assert "pay: 3 was allowed, would be unknown" in capsys.readouterr().out
 
 
+def test_a_replay_reads_on_where_a_rule_cannot_tell(
+    url: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    text = '[[rules]]\naction = "ask"\nwhere = { amount = { le = "50" } }\n'
+    assert main(["policy", "test", file(tmp_path, f'default = "deny"\n{text}'), "--journal", url]) == 1
+    assert "pay: 3 was allowed, would be denied" in capsys.readouterr().out
+    main(["policy", "test", file(tmp_path, f'{text}[[rules]]\naction = "deny"\n'), "--journal", url])
+    assert "pay: 3 was allowed, would be denied" in capsys.readouterr().out
+
+
 def test_only_calls_since_then_are_looked_at(url: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     path = file(tmp_path, DENY_MUCH)
     assert main(["policy", "test", path, "--journal", url, "--since", "1ms"]) == 0

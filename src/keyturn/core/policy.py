@@ -155,7 +155,8 @@ class CallView(msgspec.Struct, frozen=True):
     run; `at` is the time in milliseconds; `read_only` says that the tool changes nothing, as it states; `secrets` which
     arguments nobody is shown; `approved` that a person decided for the call already, so that only a denial, or terms
     that the decision does not meet, change anything. `past` is there for a policy whose attribute `counts` is True: its
-    calls are then screened one by one. `offered` is the name of the server that offers the tool, if it offers several.
+    calls are then screened one by one. `offered` is the name of the server that offers the tool, if it offers several;
+    `terms` are those on which the tool itself asks.
 
     >>> CallView("pay", "function", "desk/billing", {"amount": 5}, digest="5e1f", call_id="call_1").risk is None
     True
@@ -176,3 +177,4 @@ class CallView(msgspec.Struct, frozen=True):
     read_only: bool = False
     secrets: tuple[str, ...] = ()
     offered: str = ""
+    terms: Approval | None = None

@@ -117,6 +117,7 @@ def _judged(run: Run, call: Call, was: Said, policy: Policy, by: str = "") -> Re
         past=RunPast(run, call.id, lambda path: path.rpartition("/")[2], hides=True),
         read_only=call.proposal.reads,
         offered=call.proposal.server,
+        terms=call.proposal.terms,
     )
     would, reason = _would(policy, view, call.proposal.secrets, own=_own(call, was, by))
     return _told(run, call, was, would, reason)
@@ -134,18 +135,20 @@ def _own(call: Call, was: Said, by: str) -> Said:
 def _would(policy: Policy, view: CallView, secrets: tuple[str, ...], own: Said) -> tuple[Said, str]:
     """Return what a policy would say; unknown where that hangs on other runs, on a live context, or on a secret."""
     maybe = dict[str, None]()
+    stated: list[tuple[Rule, Verdict]] = []
+    settled = False
     for number, rule in enumerate(policy.rules, 1):
         hidden = _compares(rule, secrets)
         if rule.shared is not None or rule.when is not None or hidden:
             if rule.may_fit(view) if hidden else rule.fits(view):
                 maybe[rule.action] = None
             continue
-        verdict = rule.verdict(view, None, f"policy:{number}")
-        if verdict is not None:
-            return _settled(maybe, verdict.action, verdict)
-    if policy.default is not None:
-        return _settled(maybe, policy.default.action, policy.default)
-    return _settled(maybe, own, None)
+        verdict, settled = rule.judged(view, None, f"policy:{number}")
+        stated += [(rule, verdict)] if verdict is not None else []
+        if settled:
+            break
+    verdict = policy.strictest(stated, view, settled=settled)
+    return _settled(maybe, own if verdict is None else verdict.action, verdict)
 
 
 def _compares(rule: Rule, secrets: tuple[str, ...]) -> bool:

@@ -7,16 +7,16 @@ The first rule that matches decides; where none does, the tool's own setting app
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Callable, Mapping
-from functools import reduce
+from collections.abc import Callable, Mapping, Sequence
 from os import PathLike
 from typing import Any, cast
 
 import msgspec
 
+from ..core.approval import Approval
 from ..core.errors import UserError
 from ..core.gate.combined_terms import NOT_COMBINED, combined
-from ..core.policy import STRICTNESS, Action, CallView, Share, Verdict
+from ..core.policy import Action, CallView, Share, Verdict
 from ..core.settable import Sealed
 from .explain import Explanation, RuleFinding
 from .rule import Rule as Rule
@@ -93,15 +93,29 @@ class Policy(Sealed):
         >>> Policy(deny(), shadow=True).judged(CallView("pay", "function", "desk", {}, digest="5e1f", call_id="c1"))
         Verdict(action='deny', reason='', terms=None, by='policy:1', stop=False, review=0.0)
         """
-        stated: list[Verdict | None] = []
+        stated: list[tuple[Rule, Verdict]] = []
         for number, rule in enumerate(self.rules, 1):
             verdict, settles = rule.judged(call, context, f"policy:{number}")
-            stated += [verdict] if verdict is not None else []
+            stated += [(rule, verdict)] if verdict is not None else []
             if settles:
-                break
-        else:
-            stated.append(self.default)
-        return reduce(_stricter, stated)
+                return self.strictest(stated, call, settled=True)
+        return self.strictest(stated, call)
+
+    def strictest(
+        self, stated: Sequence[tuple[Rule, Verdict]], call: CallView, *, settled: bool = False
+    ) -> Verdict | None:
+        """Return what holds of what rules say of a call, and the default, or the tool itself, where none settles it.
+
+        >>> said = (ask(), Verdict("ask", by="policy:1"))
+        >>> call = CallView("pay", "function", "desk", {}, digest="5e1f", call_id="c1")
+        >>> Policy(ask(), default="deny").strictest([said], call).by
+        'policy:default'
+        """
+        last = None if settled else self.default
+        if not settled and last is None and stated and call.terms is not None:
+            last = Verdict("ask")
+        said = [*stated, (_LAST, last)] if last is not None else stated
+        return _strictest(said, call) if said else None
 
     def explain(self, call: CallView, context: object = None) -> Explanation:
         """Explain the verdict on a call: which rule decides, and why those above it do not.
@@ -114,14 +128,13 @@ class Policy(Sealed):
         rule 2 (deny) decides: it is about every such call
         """
         found: list[RuleFinding] = []
-        default: list[Verdict | None] = []
         for number, rule in enumerate(self.rules, 1):
             found.append(rule.explain(call, context, number))
             if found[-1].settles:
                 break
-        else:
-            default.append(self.default)
-        says = reduce(_stricter, [*(each.verdict for each in found if each.verdict is not None), *default])
+        stated = [(self.rules[each.number - 1], each.verdict) for each in found if each.verdict is not None]
+        settled = bool(found) and found[-1].settles
+        says = self.strictest(stated, call, settled=settled)
         by = "" if says is None else says.by
         decides = next((each for each in found if each.verdict is not None and each.verdict.by == by), None)
         above = found if decides is None else found[: decides.number - 1]
@@ -228,18 +241,28 @@ read_only, over, reason, approval, stop, review
         return cls(*made.rules, default=made.default, shadow=made.shadow)
 
 
-def _stricter(asked: Verdict | None, below: Verdict | None) -> Verdict | None:
-    """Return what holds where a rule asks and another one, or the default, stands below: the stricter of the two."""
-    if asked is None or below is None or STRICTNESS[below.action] < STRICTNESS[asked.action]:
-        return asked
-    if below.action == "deny":
-        return below
-    terms = asked.terms or below.terms
-    if asked.terms is not None and below.terms is not None:
-        terms = combined(asked.terms, below.terms)
+# Stands for the default, and for the tool's own setting, below the rules of a policy.
+_LAST = Rule("ask")
+
+
+def _strictest(stated: Sequence[tuple[Rule, Verdict]], call: CallView) -> Verdict:
+    """Return what holds where rules ask that settle nothing, and others stand below: the strictest on all terms.
+
+    One that asks without terms asks on those of the tool, which the terms of another do not replace; one that means the
+    tool by the words of its name alone leaves the terms to those that name it.
+    """
+    first = stated[0][1]
+    denied = next((verdict for _, verdict in stated if verdict.action == "deny"), None)
+    asks = [(rule, verdict) for rule, verdict in stated if verdict.action == "ask"]
+    if denied is not None or len(asks) < 2:
+        return denied or first
+    named = [verdict.terms or (None if rule.by_words(call.tool) else call.terms) for rule, verdict in asks]
+    terms: Approval | None = None
+    for each in dict.fromkeys(one for one in named if one is not None):
+        terms = each if terms is None else combined(terms, each)
         if terms is None:
-            return Verdict("deny", "; ".join(filter(None, (asked.reason, NOT_COMBINED))), by=asked.by)
-    return msgspec.structs.replace(asked, terms=terms, review=max(asked.review, below.review))
+            return Verdict("deny", "; ".join(filter(None, (first.reason, NOT_COMBINED))), by=first.by)
+    return msgspec.structs.replace(first, terms=terms, review=max(verdict.review for _, verdict in asks))
 
 
 def _check_reached(rules: tuple[Rule, ...]) -> None:

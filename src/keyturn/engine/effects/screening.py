@@ -219,6 +219,11 @@ def _keeps_own(tool: Tool, own: Approval, stated: Verdict) -> bool:
     return own.takes_proof or (tool.claimed and (stated.action == "ask" or own.needs_people))
 
 
+def _kept_beside(tool: Tool) -> bool:
+    """Return whether the terms of a tool are kept beside whatever a policy asks for: the policy need not know them."""
+    return tool.claimed or (tool.approval is not None and tool.approval.takes_proof)
+
+
 def _terms_of(call: Call, tool: Tool) -> Approval | None:
     """Return on which terms a tool asks; for a call that asks anew those on record hold on."""
     return tool.approval if not call.voided or call.proposal.terms is None else call.proposal.terms
@@ -307,6 +312,7 @@ def _view(drive: Drive, call: Call, tool: Tool) -> CallView:
         read_only=call.proposal.reads,
         secrets=call.proposal.secrets,
         offered=tool.name if stands_for_several(tool) else "",
+        terms=None if _kept_beside(tool) else _terms_of(call, tool),
     )
 
 
