@@ -80,6 +80,9 @@ def _named(module: ast.Module) -> Iterator[tuple[str, ...]]:
             yield node.attr, within + node.attr
         elif isinstance(node, ast.arg):
             yield (node.arg,)
+            continue
+        elif isinstance(node, ast.expr) and not isinstance(node, ast.Tuple | ast.List | ast.Starred):
+            continue  # it gives no names but those of a comprehension
         left += [(child, inner) for child in ast.iter_child_nodes(node)]
 
 
