@@ -5,6 +5,7 @@ The laws are those of the gate, of the seals and of a store that was brought bac
 
 from __future__ import annotations
 
+import asyncio
 import os
 import shutil
 import sqlite3
@@ -23,13 +24,13 @@ from keyturn.core import events as ev
 from keyturn.core.codec import Log
 from keyturn.core.errors import LogDamaged, NotAllowed, StoreRestored
 from keyturn.core.people import Decider
-from keyturn.core.policy import Verdict
+from keyturn.core.policy import CallView, Verdict
 from keyturn.engine.states.undelivered import UndeliveredDecisions
 from keyturn.journal.rows import Query
 from keyturn.journal.sqlite import SQLiteJournal
 from keyturn.policies.rules import ask, deny
 from keyturn.testing import function_call
-from trials.bench import Bench, Pen, Trial
+from trials.bench import Bench, Pen, Trial, call
 
 DECIDERS: list[Trial] = []
 
@@ -172,6 +173,28 @@ async def a_decision_waits_for_the_newest_policy(b: Bench) -> None:
     pen = b.pen().asks()
     pen.decide(pen.word())
     pen.refuses(Conflict, cm.StartCall("r/1.0", "t1"))
+
+
+@trial
+async def what_a_policy_says_by_now_counts(b: Bench) -> None:
+    """The process that asked it before asks it again, once a person decides while it is at work."""
+    journal, says = b.journal(), ["ask"]
+    inbox = Inbox(journal)
+
+    async def act() -> str:
+        while not (rows := await inbox.list()):
+            await asyncio.sleep(0.005)
+        says.append("deny")
+        await inbox.approve(rows[0], by="ada")
+        return "done"
+
+    def policy(view: CallView, _context: Any) -> str:
+        return says[-1] if view.tool == "pay" else "allow"
+
+    asked = [call("pay", 1), function_call("wait", {}, call_id="w")]
+    agent = b.agent(asked, tools=[b.tool(), function_tool(act, name_override="wait", needs_approval=False)])
+    await Runner.run(agent, "go", journal=journal, policy=policy)
+    assert not b.done
 
 
 @trial

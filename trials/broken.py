@@ -413,6 +413,7 @@ BROKEN: list[Mutant] = [
         "the policy is not asked where a start goes along",
         "I7 every decision is looked at by the newest policy",
         Edit(fused_steps._passed, "(await drive.enter(call.frame)).policies", "False"),
+        Edit(before_start.before_start, "elif not drive.judged_by(call, scope.judges):", "elif False:"),
     ),
     mutant(
         "cannot tell is a no",
