@@ -4,7 +4,7 @@ PYTHON ?= python3
 VENV   ?= .venv
 JOBS   ?= 2
 # Test processes: more than there are cores, since many tests wait for browsers, terminals and processes they started.
-WORKERS ?= 4
+WORKERS ?= 3
 ARGS   ?=
 
 BIN   := $(VENV)/bin

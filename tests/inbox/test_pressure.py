@@ -132,7 +132,7 @@ def test_hostile_texts_cost_no_more_than_their_length_allows(monkeypatch: pytest
     some = part(HOSTILE, 9)
     for text in some:
         pressure_in([text], text)
-    many = HOSTILE[:: 8 if AT_LENGTH else 32]
+    many = HOSTILE[:: 8 if AT_LENGTH else 64]
     for text in many:
         pressure_in([text[:MOST]] * 100)
     assert max(looked_at) <= 2 * MOST
