@@ -88,6 +88,19 @@ class World:
         [run] = await self.app.runs()
         await self.app.run(run.run).wait(20)
 
+    async def paid_on_all_terms(self) -> None:
+        """See that the call has its deadline, and is approved by who may by all terms and by no other."""
+        async with self.app as app:
+            request = await self.waits()
+            assert request.expires_at is not None
+            with pytest.raises(NotAllowed):
+                await app.inbox.approve(request, by="mallory")
+            assert self.paid == []
+            await app.inbox.approve(await self.request(), by=ANN)
+            await self.still()
+        assert self.paid == [5]
+        await self.kept()
+
     async def kept(self) -> None:
         report = await check(self.journal)
         assert report.ok, report.violations
@@ -112,17 +125,7 @@ async def test_a_policy_that_states_no_terms_any_more_leaves_those_of_the_tool(t
 
 @each("how", ["deep", "nested"])
 async def test_terms_of_an_inner_policy_hold_beside_those_of_the_outer_one(how: str) -> None:
-    world = World(asks(SOON), how=how, inner=OPS)
-    async with world.app as app:
-        request = await world.waits()
-        assert request.expires_at is not None
-        with pytest.raises(NotAllowed):
-            await app.inbox.approve(request, by="mallory")
-        assert world.paid == []
-        await app.inbox.approve(await world.request(), by=ANN)
-        await world.still()
-    assert world.paid == [5]
-    await world.kept()
+    await World(asks(SOON), how=how, inner=OPS).paid_on_all_terms()
 
 
 @each("outer, inner", [(asks(), SOON), (asks(SOON), None)])
@@ -130,16 +133,7 @@ async def test_a_policy_that_asks_without_terms_asks_on_those_of_the_tool_beside
     outer: Policy, inner: Approval | None
 ) -> None:
     """The terms that one policy states do not take the place of those on which the other one asks."""
-    world = World(outer, terms=OPS, how="nested", inner=inner)
-    async with world.app as app:
-        request = await world.waits()
-        assert request.expires_at is not None
-        with pytest.raises(NotAllowed):
-            await app.inbox.approve(request, by="mallory")
-        await app.inbox.approve(request, by=ANN)
-        await world.still()
-    assert world.paid == [5]
-    await world.kept()
+    await World(outer, terms=OPS, how="nested", inner=inner).paid_on_all_terms()
 
 
 def cannot_tell(call: Any, context: Any) -> bool:
@@ -162,16 +156,7 @@ def doubts(terms: Approval | None) -> Rule:
 )
 async def test_a_rule_that_cannot_tell_takes_no_place_of_the_terms_of_the_tool(policy: Policy) -> None:
     """A caller whose arguments no rule could tell had those approve whom one rule names, and not those of the tool."""
-    world = World(policy, terms=OPS)
-    async with world.app as app:
-        request = await world.waits()
-        assert request.expires_at is not None
-        with pytest.raises(NotAllowed):
-            await app.inbox.approve(request, by="mallory")
-        await app.inbox.approve(request, by=ANN)
-        await world.still()
-    assert world.paid == [5]
-    await world.kept()
+    await World(policy, terms=OPS).paid_on_all_terms()
 
 
 async def test_a_policy_asks_on_the_terms_of_a_tool_that_would_not_have_asked_about_this_call() -> None:

@@ -21,9 +21,9 @@ from ..core.policy import StoppedByPolicy
 from ..core.run import Run, unknown_below
 from ..core.states import READY
 from ..support.forwarding import forwarded
+from ..support.turns import AT_A_TIME
 from ..support.user_code import RaisedByUser, contain
 from .driving.drive import Drive
-from .driving.writer import AT_A_TIME
 from .effects.ask_model import ask_model, exhausted, limited
 from .effects.claiming import claim_call, claimable
 from .effects.input_guardrails import guard, tripped

@@ -11,18 +11,18 @@ from ..core.errors import NotAllowed
 from ..core.people import Decider
 from ..core.request import Request
 from ..directory.login import DECIDE, Login
-from ..directory.recipients import may_hear, still_asked
 from ..directory.state import Key
 from ..engine.run.log_cache import log_in
 from ..engine.views.items import ToolApprovalItem
 from ..journal.rows import GrantRow, Query, RequestRow
 from ..presenting.asking import Standing, standing
 from ..presenting.edit_preview import EditPreview
-from ..presenting.facts import Reader, RequestFacts
+from ..presenting.facts import RequestFacts
 from ..presenting.reading import read_facts
 from .named_inbox import NamedInbox
 from .naming import By, Naming, Outcome, Shown, person_of
 from .personal import Details, InboxOwner, Marking, Verdict, method_of, signed_of
+from .readers import reader_of
 
 
 class OwnInbox:
@@ -72,15 +72,9 @@ class OwnInbox:
         """Return one request with all that stands beside it."""
         row = await self.get(request)
         standing, log = await self._standing(row), await log_in(self._inbox.store, row.run)
-        return read_facts(row, standing, log, await self._reader(row), await self._inbox.notified(row))
-
-    async def _reader(self, row: RequestRow) -> Reader:
-        """Return this person as one who reads of a request; of a mere name the directory says nothing."""
-        person, now = (await self.who()).id, await self.now()
-        directory = await self._inbox.people.directory()
-        known = directory.people.get(person)
-        may = row.state == "expire" and known is not None and may_hear(directory, known, row.request, now)
-        return Reader(person, now, still_asked(directory, row, now), may)
+        directory, who = await self._inbox.people.directory(), await self.who()
+        reader = reader_of(directory, who.id, row, await self.now())
+        return read_facts(row, standing, log, reader, await self._inbox.notified(row))
 
     async def _standing(self, row: RequestRow) -> Standing:
         terms, requester = row.request.terms_now, row.request.requester

@@ -15,7 +15,7 @@ from ..inbox.naming import Outcome
 from ..inbox.personal import SIGNABLE, Details, Marking, Verdict, signed_of
 from ..journal.rows import RequestRow
 from ..presenting.asking import STATES, is_held, unrecorded
-from ..presenting.recorded import overrules, starts_with
+from ..presenting.recorded import ANSWERS, overrules, starts_with
 from ..presenting.shown_request import ShownRequest
 from ..screens.asking import TextDialog
 from ..screens.call_view import CallView
@@ -188,7 +188,7 @@ class InboxDecidingApp(LettersApp[None]):
         words: LiteralString = "the result that the model reads"
         if question:
             words = "a choice, or its number" if request.choices else "your answer; an object or a list in JSON"
-        final = "The agent continues with your answer at once: it cannot be undone." if question else ""
+        final = ANSWERS if question else ""
         typed = await self._needed(request, "Answer it" if question else "Write its result", words, final)
         if typed:
             try:

@@ -51,6 +51,8 @@ MISSED = (
     "It expired before enough approvers had decided; you could have decided it. The call did not run. "
     "The agent reads that it expired, and can request approval again.",
 )
+#: What an answer to a question of the agent does, before it is given.
+ANSWERS = "The agent continues with your answer at once: it cannot be undone."
 #: What cannot be undone of the answers to a call in doubt.
 FINAL = "“It ran” and “It did not run” cannot be undone."
 _REJECTED = "The call does not run. The agent reads that it was rejected"

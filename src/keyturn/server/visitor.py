@@ -22,11 +22,9 @@ from ..directory.credentials import first_set_up
 from ..directory.events import BY_HOST, BY_PROVIDER
 from ..directory.login import Login
 from ..directory.provisioning import map_claims
-from ..directory.recipients import may_hear, still_asked
 from ..directory.state import ADMIN, Directory, Person, Token
 from ..journal.rows import RequestRow
 from ..presenting.asking import Standing, standing
-from ..presenting.facts import Reader
 from ..support.keys import ring
 from .guard import SAFE
 from .host_identity import claims_of, host_user
@@ -230,10 +228,3 @@ async def standing_of(app: App, visitor: Visitor, row: RequestRow) -> Standing:
     if visitor.person.kind == "machine":
         return Standing((), "A service account cannot decide.")
     return standing(row, who, may=visitor.may("decide"))
-
-
-def reader_of(visitor: Visitor, row: RequestRow, now: int) -> Reader:
-    """Return a visitor as one who reads of a request: who else can approve it, and whether they could decide it."""
-    directory = visitor.directory
-    may = row.state == "expire" and may_hear(directory, visitor.person, row.request, now)
-    return Reader(visitor.id, now, still_asked(directory, row, now), may)

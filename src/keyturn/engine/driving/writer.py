@@ -23,6 +23,7 @@ from ...core.run import Run, copy_run
 from ...journal.base import Claim, Journal, LostRace
 from ...journal.rows import Changes, RequestRow
 from ...support.forwarding import forwarded
+from ...support.turns import AT_A_TIME, in_turns
 from ..run.log_cache import caught_up
 from ..run.open_run import chain_of, journal_clock
 from ..tracing.spans import RunSpans
@@ -31,8 +32,6 @@ from ..views.rows import changes, known_open, open_after, opened_by, replayed, r
 from ..views.tallies import OpenRequest
 from .stop import StopReason
 
-#: How many calls are read, decided or begun before others of the event loop have their turn.
-AT_A_TIME = 32
 _FRUITLESS = 3
 
 
@@ -236,10 +235,8 @@ class Writer:
         log, events = self.log, list[ev.AnyEvent]()
         before, run = len(log), copy_run(log.run)
         try:
-            for place, command in enumerate(commands, 1):
+            async for command in in_turns(commands):
                 events += step(run, command, now)
-                if place % AT_A_TIME == 0:
-                    await asyncio.sleep(0)
         except BaseException as error:
             self.refused = error if isinstance(error, Conflict) else None
             raise
@@ -251,12 +248,8 @@ class Writer:
     async def _opened(self, events: list[ev.AnyEvent]) -> list[RequestRow]:
         """Make the rows of what many events opened, a few at a time."""
         await asyncio.sleep(0)
-        run, rows = self.log.run, list[RequestRow]()
-        for place, call in enumerate(opened_by(run, events), 1):
-            rows.append(request_row(run, call))
-            if place % AT_A_TIME == 0:
-                await asyncio.sleep(0)
-        return rows
+        run = self.log.run
+        return [request_row(run, call) async for call in in_turns(opened_by(run, events))]
 
     def _appended(self, made: ev.Step, line: bytes | None = None) -> None:
         self.log.append(made, line)

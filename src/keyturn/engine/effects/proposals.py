@@ -18,10 +18,10 @@ from ...core.events import Proposal
 from ...core.items import Item, own_copy, wrong_in
 from ...core.run import Call, Frame
 from ...models.base import ModelResponse
+from ...support.turns import AT_A_TIME
 from ...tools.base import Tool, tool_spec
 from ...tools.known_digests import known_as, older_digests
 from ..driving.drive import Drive
-from ..driving.writer import AT_A_TIME
 from ..facts.proposals import call_label, called_name, propose, refused_as
 from ..run.frame_settings import FrameSettings, Toolset
 

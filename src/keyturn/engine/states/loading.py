@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 import re
 from collections.abc import Callable, Mapping
 from typing import Any, TypedDict, cast
@@ -21,7 +20,7 @@ from ...core.reply import check_proposal
 from ...core.run import Run
 from ...journal import opened
 from ...journal.base import Journal
-from ..driving.writer import AT_A_TIME
+from ...support.turns import in_turns
 from ..run.agents import AgentGraph
 from ..run.known_tools import known_tool
 from ..run.log_cache import log_in, recall
@@ -161,20 +160,16 @@ def own_context(run: Run, agent: Agent[Any]) -> RunContextWrapper[Any]:
 async def waiting_tools(live: OpenRun) -> dict[str, Any]:
     """Return the tools of the waiting calls, for their previews and to check edits; no server is asked for them."""
     run = live.run
-    tools: dict[str, Any] = {}
-    for place, call in enumerate(list(run.groups["wait"].values()), 1):
-        tools[call.id] = await known_tool(run, call, live.graph.agent(call.agent), live.context)
-        if place % AT_A_TIME == 0:
-            await asyncio.sleep(0)
-    return tools
+    return {
+        call.id: await known_tool(run, call, live.graph.agent(call.agent), live.context)
+        async for call in in_turns(list(run.groups["wait"].values()))
+    }
 
 
 async def waiting_requests(live: OpenRun) -> list[ToolApprovalItem]:
     """Return the items of the waiting calls of a run that was just read, with their tools."""
     run, tools = live.run, await waiting_tools(live)
-    items: list[ToolApprovalItem] = []
-    for place, call in enumerate(waiting_calls(run), 1):
-        items.append(approval_item(run, call, live.graph.agent(call.agent), tools.get(call.id)))
-        if place % AT_A_TIME == 0:
-            await asyncio.sleep(0)
-    return items
+    return [
+        approval_item(run, call, live.graph.agent(call.agent), tools.get(call.id))
+        async for call in in_turns(waiting_calls(run))
+    ]

@@ -6,7 +6,6 @@ given with, and goes when that is replaced.
 
 from __future__ import annotations
 
-import asyncio
 from collections.abc import Mapping
 from typing import Any, cast
 
@@ -25,8 +24,8 @@ from ...core.people import Decider
 from ...core.preview import Preview, unredacted
 from ...core.run import Call, Run, copy_run
 from ...core.strict import parse
+from ...support.turns import AT_A_TIME, in_turns
 from ...tools.base import InvalidArguments, as_typed
-from ..driving.writer import AT_A_TIME
 from ..facts.decisions import Edit, MadeDecision, check_verdict
 from ..views.items import ToolApprovalItem
 
@@ -158,12 +157,7 @@ async def refused(as_it_stands: Run, said: UndeliveredDecisions, now: int) -> Un
     decisions beside it are good for the next resume.
     """
     run = copy_run(as_it_stands)
-    calls = set[str]()
-    for place, call in enumerate(said.decisions, 1):
-        if not _counts(run, said.only(call), now):
-            calls.add(call)
-        if place % AT_A_TIME == 0:
-            await asyncio.sleep(0)
+    calls = {call async for call in in_turns(said.decisions) if not _counts(run, said.only(call), now)}
     revoked = {
         grant: by
         for grant, by in said.revoked.items()

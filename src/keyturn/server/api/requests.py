@@ -15,6 +15,7 @@ from fastapi import Query as Param
 from ...directory.settings import RECORD_READS
 from ...engine.run.log_cache import log_in
 from ...inbox.listing import grouped
+from ...inbox.readers import reader_of
 from ...journal.rows import Query, RequestRow
 from ...presenting.facts import RequestFacts
 from ...presenting.reading import read_facts
@@ -24,7 +25,7 @@ from ...wire.detail import RequestDetail
 from ...wire.responses import Done, Form, RequestGroup, RequestPage, RequestSeen
 from ..streams import EventStream, event
 from ..visible_pages import of_one_size, visible_page
-from ..visitor import reader_of, standing_of
+from ..visitor import standing_of
 from .paging import After, IdPath, Limit, Name, Newest, after_of, key_of, plain
 from .refusing import Refusal
 from .routes import ApiContext, Call, Routes, answer, taken
@@ -193,7 +194,7 @@ async def get_detail(here: ApiContext, request: IdPath) -> Any:
         return answer(RequestDetail.of(RequestFacts(row, stands), now))
     log = await log_in(here.app.journal, row.run)
     notified = await here.app.inbox.notified(row)
-    reader = reader_of(here.visitor, row, now)
+    reader = reader_of(here.visitor.directory, here.visitor.id, row, now)
     return answer(RequestDetail.of(read_facts(row, stands, log, reader, notified), now))
 
 

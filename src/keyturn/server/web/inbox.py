@@ -17,6 +17,7 @@ from ...core.errors import KeyturnError, UserError
 from ...engine.run.log_cache import log_in
 from ...inbox.listing import SHOWN, Filters, Listed, ListPlace, grouped, listed
 from ...inbox.personal import MARKINGS, VERDICTS, Details, Verdict
+from ...inbox.readers import reader_of
 from ...journal.rows import Query, RequestRow, RunRow
 from ...presenting.asking import (
     choices_of,
@@ -41,7 +42,7 @@ from ...presenting.trail import changes_since, result_of
 from ..errors import refused
 from ..limits import MARKS
 from ..undoing import undo_for, undoable
-from ..visitor import reader_of, standing_of
+from ..visitor import standing_of
 from .beside import beside, edit_of
 from .form import DeciderPage, ReaderPage, form_of
 from .lately import asked_back, missed
@@ -269,7 +270,8 @@ async def detail_of(at: PageContext, row: RequestRow) -> dict[str, Any]:
     log = await log_in(at.app.journal, row.run)
     overdue = is_overdue(row, at.now)
     who = overdue_standing(row) if overdue else await standing_of(at.app, at.visitor, row)
-    facts = read_facts(row, who, log, reader_of(at.visitor, row, at.now), await at.app.inbox.notified(row))
+    reader = reader_of(at.visitor.directory, at.visitor.id, row, at.now)
+    facts = read_facts(row, who, log, reader, await at.app.inbox.notified(row))
     call = log.run.calls.get(row.call)
     by_caller = call is not None and call.proposal.claimed
     payload = await asyncio.to_thread(payload_of, row.request)

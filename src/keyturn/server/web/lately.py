@@ -5,9 +5,9 @@ from __future__ import annotations
 from ...core.errors import KeyturnError
 from ...core.states import OVER
 from ...engine.run.log_cache import log_in
+from ...inbox.readers import reader_of
 from ...journal.rows import Query, RequestRow
 from ...presenting.exchange import exchanges_of
-from ..visitor import reader_of
 from .pages import PageContext
 
 _NEWEST = 20
@@ -35,4 +35,4 @@ async def missed(at: PageContext) -> list[RequestRow]:
     """Return the requests that expired in the last day and that this visitor could have decided, the newest first."""
     rows = await at.app.journal.requests(Query(state="expire", newest=True, limit=_NEWEST))
     lately = [row for row in rows if (row.closed_at or 0) >= at.now - _DAY_MS and at.visibility.sees(row)]
-    return [row for row in lately if reader_of(at.visitor, row, at.now).may]
+    return [row for row in lately if reader_of(at.visitor.directory, at.visitor.id, row, at.now).may]

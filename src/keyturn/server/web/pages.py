@@ -23,7 +23,7 @@ from ...presenting.clock import span, stamp
 from ...presenting.grant_words import value_words
 from ...presenting.list_row import LINE
 from ...presenting.notifications import delivered_of, undelivered_first
-from ...presenting.recorded import FINAL, MISSED, starts_with
+from ...presenting.recorded import ANSWERS, FINAL, MISSED, starts_with
 from ...presenting.source import SOURCES
 from ...render.one_row import lines_in, parts
 from ...render.plural import plural
@@ -157,6 +157,7 @@ def _environment() -> Environment:
         "RISKS": RISKS,
         "SOURCES": SOURCES,
         "is_held": is_held,
+        "ANSWERS": ANSWERS,
         "FINAL": FINAL,
         "starts_with": starts_with,
         "MISSED": MISSED,
