@@ -457,7 +457,7 @@ async def test_a_policy_in_shadow_counts_and_holds_nobody_back(streamed: bool) -
 
 def _shadow_of(log: Any) -> str:
     [event] = [event for step in log.steps for event in step.events if isinstance(event, ev.CallScreened)]
-    return event.shadow.action
+    return "" if event.shadow is None else event.shadow.action
 
 
 # ---------------------------------------------------------------------------------------------------------------- races
@@ -470,7 +470,7 @@ async def doors(store_url: str) -> AsyncGenerator[list[Any]]:
     if isinstance(first, MemoryJournal):
         yield [first]
         return
-    opened = [first, *(open_journal(store_url) for _ in range(3))]
+    opened: list[Any] = [first, *(open_journal(store_url) for _ in range(3))]
     yield opened
     for journal in opened:
         await journal.close()
@@ -507,3 +507,66 @@ async def test_approvals_that_race_for_the_last_room_of_a_limit_that_denies(door
         state.approve(state.get_interruptions()[0])
     await asyncio.gather(*(play(desk.agent, state, policy=policy) for state in states))
     assert desk.paid == [40, 40]
+
+
+class Together:
+    """A policy that waits, of two calls that were approved, until both are judged: then they are counted."""
+
+    counts = counts_for_several_runs = True
+
+    def __init__(self, policy: Policy) -> None:
+        self.policy, self.shares, self.judged = policy, policy.shares, asyncio.Barrier(2)
+        self.waits = False
+
+    async def __call__(self, call: Any, context: Any) -> Any:
+        verdict = self.policy(call, context)
+        if self.waits and call.approved:
+            self.waits = not self.judged.n_waiting
+            await self.judged.wait()
+        return verdict
+
+
+@pytest.mark.parametrize("names", [("one", "one"), (None, None)])
+async def test_approvals_that_race_are_held_to_the_limit_that_denies_beside_one_that_asks(
+    names: Any, streamed: bool
+) -> None:
+    """The rules share a count; a person approves more than the one allows, and nobody more than the other."""
+    over = [Budget("amount", most, of="tenant", name=name) for most, name in zip((100, 50), names, strict=True)]
+    policy = Together(Policy(Rule("deny", over=over[0]), Rule("ask", over=over[1]), Rule("allow")))
+    journal, desk = MemoryJournal(), Desk(30)
+    assert (await desk.run(journal, policy, streamed)).final_output == "done"
+    paused = [await desk.run(journal, policy, streamed) for _ in range(3)]
+    states = [each.to_state() for each in paused]
+    for state, each in zip(states, paused, strict=True):
+        state.approve(each.interruptions[0])
+    assert (await play(desk.agent, states.pop(), streamed, policy=policy)).final_output == "done"
+    policy.waits = True
+    await asyncio.gather(*(play(desk.agent, state, streamed, policy=policy) for state in states))
+    assert (sum(desk.paid), await spent(journal)) == (90, 90)
+    assert (await check(journal)).ok
+
+
+async def test_a_limit_in_shadow_holds_and_adds_nothing_beside_one_that_decides(streamed: bool) -> None:
+    """Both are limits of one count: of the agent's own policy, which is tried, and of the run's."""
+
+    def limit(argument: str, most: float, **shadow: bool) -> Policy:
+        rule = Rule("deny", tool="pay", over=Budget(argument, most, of="tenant", name="one"))
+        return Policy(rule, default="allow", **shadow)
+
+    paid: list[float] = []
+
+    @function_tool
+    def pay(amount: float, fee: float) -> str:
+        paid.append(amount)
+        return "paid"
+
+    journal = MemoryJournal()
+    for _ in range(4):
+        replies = [[function_call("pay", {"amount": 40, "fee": 70})], "done"]
+        inner = Agent("inner", model=ScriptedModel(replies), tools=[pay])
+        nested = inner.as_tool("nested", "Pay.", run_config=RunConfig(policy=limit("fee", 9, shadow=True)))
+        outer = Agent(
+            "outer", model=ScriptedModel([[function_call("nested", {"input": "go"})], "done"]), tools=[nested]
+        )
+        await play(outer, "go", streamed, journal=journal, policy=limit("amount", 120))
+    assert (paid, await spent(journal)) == ([40, 40, 40], 120)

@@ -6,7 +6,7 @@ If somebody else took the last room in between, the policy is asked again. What 
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from fractions import Fraction
 from typing import Any
 
@@ -34,19 +34,30 @@ class NoRoom(Exception):
 
 @dataclass
 class _Wanted:
-    """Holds what a call takes of one limit, under the name of the count of those that share it."""
+    """Holds what a call takes of one count, and the limits that share it: those of policies that decide."""
 
-    share: Share
+    key: Key
     count: str
-    shadow: bool
     spent: Fraction
     own: str
+    amount: Fraction = Fraction(0)
+    limits: list[Share] = field(default_factory=list[Share])
+
+    def add(self, share: Share, *, shadow: bool) -> None:
+        """Count the call once for all that share the count; one in shadow mode holds nothing, and adds nothing."""
+        if shadow and self.limits:
+            return
+        self.amount = share.amount if not shadow and not self.limits else max(self.amount, share.amount)
+        self.limits += [] if shadow else [share]
 
     @property
     def most(self) -> Fraction | None:
-        """Return what the sum is held to; None where the call was over the limit, and is let run all the same."""
-        over = self.spent + self.share.amount > self.share.most
-        return None if over or self.shadow else self.share.most
+        """Return what the sum is held to: by each limit that the call was not over, since it is let run all the same.
+
+        None where it was over all of them.
+        """
+        rooms = [each.most - each.amount for each in self.limits if self.spent + each.amount <= each.most]
+        return min(rooms) + self.amount if rooms else None
 
 
 class Quotas:
@@ -90,10 +101,8 @@ class Quotas:
 
     async def _look(self, share: Share, shadow: bool) -> None:
         drive, known = self._drive, self._wanted.get(share.key)
-        if known is not None:  # several rules share one count: the call is counted once, and the strictest holds
-            amount, most = max(known.share.amount, share.amount), min(known.share.most, share.most)
-            known.share = share._replace(amount=amount, most=most)
-            known.shadow = known.shadow and shadow
+        if known is not None:
+            known.add(share, shadow=shadow)
             return
         name = count_of(drive.run, self._agent, share)
         if name is None or drive.journal is None or share.key in self._lost:
@@ -106,9 +115,10 @@ class Quotas:
                 return
             spent, own = await count.spent(drive.journal, self._taker, drive.clock)
         except (LogDamaged, Conflict) as error:
-            self._unknown(share, error)
+            self._unknown(share.key, error)
             return
-        self._wanted[share.key] = _Wanted(share, name, shadow, spent, own)
+        self._wanted[share.key] = _Wanted(share.key, name, spent, own)
+        self._wanted[share.key].add(share, shadow=shadow)
 
     async def take(self) -> tuple[str, ...]:
         """Count the call, and return the logs that do; `NoRoom` where it would be over a limit now."""
@@ -126,19 +136,19 @@ class Quotas:
         """Count the call against one limit; None where nobody can, and it is let run all the same."""
         journal = self._drive.journal
         assert journal is not None
-        count = quota_count(journal, wanted.count, wanted.share.per_ms)
+        count = quota_count(journal, wanted.count, wanted.key[2])
         try:
-            return await count.take(journal, self._taker, self._drive.clock, wanted.share.amount, wanted.most)
+            return await count.take(journal, self._taker, self._drive.clock, wanted.amount, wanted.most)
         except (LogDamaged, Conflict) as error:
-            self._unknown(wanted.share, error)
+            self._unknown(wanted.key, error)
             if wanted.most is not None:
                 raise NotPending("this limit can no longer be counted") from None
             return None
 
-    def _unknown(self, share: Share, error: Exception) -> None:
+    def _unknown(self, key: Key, error: Exception) -> None:
         """Take every call as over a limit that nobody can count."""
         logger.warning("a limit cannot be counted, every call is over it: %s", error_words(error))
-        self._lost.add(share.key)
+        self._lost.add(key)
 
     async def back_unused(self) -> None:
         """Count the call no more where an earlier holder of its run counted it, and it is not let run."""
