@@ -16,8 +16,9 @@ from keyturn.core.errors import NotAllowed, UserError
 from keyturn.directory.login import Login
 from keyturn.gating.errors import NOT_RUN
 from keyturn.mcp_gate.holding import GatedCall, Holding, NotForwarded
-from keyturn.mcp_gate.pins import ToolChange
-from keyturn.mcp_gate.proxy import McpGate, _Called
+from keyturn.mcp_gate.listed import ListedTools
+from keyturn.mcp_gate.pins import Pins, ToolChange
+from keyturn.mcp_gate.proxy import McpGate, _Called  # pyright: ignore[reportPrivateUsage]  # one step of a call
 from keyturn.mcp_gate.records import GateRecords, OpenAsk
 from keyturn.policies.rules import Policy, allow, deny
 from tests.mcp.conftest import Program, log
@@ -50,8 +51,8 @@ async def test_what_a_server_offers_passes_and_its_calls_wait_with_progress(shop
 
         heard = asyncio.Event()
 
-        async def progress(_done: float, _all: float | None, words: str | None) -> None:
-            assert words == "waiting for approval"
+        async def progress(progress: float, total: float | None, message: str | None) -> None:
+            assert (progress > 0, total, message) == (True, None, "waiting for approval")
             heard.set()
 
         tea = {"item": "tea", "count": 2}
@@ -147,12 +148,18 @@ async def test_a_call_runs_once_another_one_pins_the_definition_that_it_claimed(
     """The claim of an acceptance and its pin are two steps, and a second call may come between them."""
     gate, call = McpGate.__new__(McpGate), _Called("ada", "buy", {})
     changes = [ToolChange("buy", "now", "then")] * 3
-    monkeypatch.setattr(McpGate, "_change", lambda *_: changes.pop() if changes else None)
-    await gate._pinned(call, NotForwarded("claimed by another call", claimed=True))
+    gate._tools = ListedTools(Pins(GateRecords()))  # pyright: ignore[reportPrivateUsage]  # two steps of one call, apart
+
+    def change(_tools: ListedTools, _name: str) -> ToolChange | None:
+        return changes.pop() if changes else None
+
+    monkeypatch.setattr(ListedTools, "change", change)
+    pinned = gate._pinned  # pyright: ignore[reportPrivateUsage]  # two steps of one call, apart
+    await pinned(call, NotForwarded("claimed by another call", claimed=True))
     assert not changes
     changes.append(ToolChange("buy", "now", "then"))
     with pytest.raises(NotForwarded, match="rejected"):
-        await gate._pinned(call, NotForwarded("rejected"))
+        await pinned(call, NotForwarded("rejected"))
 
 
 async def test_a_call_that_its_client_gives_up_is_withdrawn(shop: Shop) -> None:

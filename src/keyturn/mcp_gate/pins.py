@@ -7,6 +7,7 @@ server is seen its tools are pinned as they are; after that a changed tool, or a
 from __future__ import annotations
 
 import json
+from collections.abc import Iterable
 from typing import Any, NamedTuple
 
 import mcp_types as types
@@ -68,20 +69,21 @@ class Pins:
         """Return what changed since the last start; a server that was never seen is pinned as it is."""
         if self._records.pins is None:
             self._records.pin({tool.name: definition_of(tool) for tool in tools})
-        return [change for tool in tools if (change := self.change(tool.name, tool)) is not None]
+        return self.changes({tool.name: tool for tool in tools}.items())
 
-    def change(self, name: str, tool: types.Tool | None) -> ToolChange | None:
-        """Return how a tool differs from its pin; None where it does not."""
-        after = definition_of(tool)
-        if self._pinned(name) == after:
-            return None
-        self._records.look()  # a gate of another client may have had it accepted
-        before = self._pinned(name)
-        return None if before == after else ToolChange(name, before, after)
+    def changes(self, tools: Iterable[tuple[str, types.Tool | None]]) -> list[ToolChange]:
+        """Return how tools differ from their pins, of those that do."""
+        now = [(name, definition_of(tool)) for name, tool in tools]
+        if all(self.pinned(name) == definition for name, definition in now):
+            return []
+        self._records.look()  # a gate of another client may have had them accepted
+        found = [ToolChange(name, self.pinned(name), definition) for name, definition in now]
+        return [each for each in found if each.before != each.after]
 
     def accept(self, change: ToolChange) -> None:
         """Pin a definition as it was shown."""
         self._records.pin({change.tool: change.after})
 
-    def _pinned(self, name: str) -> str:
+    def pinned(self, name: str) -> str:
+        """Return the accepted definition of a tool; "" where there is none."""
         return (self._records.pins or {}).get(name, "")

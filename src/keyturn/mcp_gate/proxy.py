@@ -23,6 +23,7 @@ from .callers import client_of, holding_of, progress_of, silent, while_there
 from .changes import ListChanges, PassingServer
 from .exchanges import Exchanges, ServerExchange
 from .holding import Approved, GatedCall, Holding, NotForwarded, Progress
+from .listed import ListedTools
 from .pins import ACCEPT, ACCEPT_WORDS, BY_A_PERSON, Pins, ToolChange
 from .tasks import Task, Tasks, declares_tasks
 
@@ -59,11 +60,10 @@ class McpGate:
         name: str = "",
     ) -> None:
         self._up = up
-        self._pins = pins
         self._holding = holding
         self._ungated = tuple(ungated)
         self._name = name
-        self._tools = dict[str, types.Tool]()
+        self._tools = ListedTools(pins)
         self._exchanges = exchanges
         self._changes = changes
         self._tasks = Tasks(self._call, self._forgotten)
@@ -79,7 +79,7 @@ class McpGate:
             self._holding.begin()
         await self._changes.begin(self._up, self._look)
         await self._look()
-        return self._pins.begin(list(self._tools.values()))
+        return self._tools.begin()
 
     async def serve(self) -> None:
         """Serve on stdin and stdout until the client hangs up."""
@@ -121,9 +121,11 @@ class McpGate:
         self._tasks.offer(made, partial(holding_of, only=self._holding))
         return made
 
-    async def _list_tools(self, _context: Any, params: types.PaginatedRequestParams | None) -> types.ListToolsResult:
-        made = await self._up.session.list_tools(params=_page(params))
-        self._tools |= {tool.name: tool for tool in made.tools}
+    async def _list_tools(self, context: Any, params: types.PaginatedRequestParams | None) -> types.ListToolsResult:
+        page = _page(params)
+        made = await self._up.session.list_tools(params=page)
+        client = (id(holding_of(context, self._holding)), client_of(context))
+        self._tools.listed(client, made.tools, first=page is None or page.cursor is None)
         return made
 
     async def _resources(self, _context: Any, params: types.PaginatedRequestParams | None) -> types.ListResourcesResult:
@@ -187,9 +189,12 @@ class McpGate:
     async def _approved(self, holding: Holding, call: _Called) -> Approved | None:
         """Return the call as it was approved; None where it passes without being asked about."""
         passes = any(fnmatch.fnmatchcase(call.tool, pattern) for pattern in self._ungated)
-        if not passes or call.tool not in self._tools:
+        client = (id(holding), call.client)
+        if not passes or self._tools.is_unknown(client, call.tool):
             await self._look()
-        await self._accepted(holding, call)
+        self._tools.check(client, call.tool)
+        while (change := self._tools.change(call.tool)) is not None:
+            await self._accepted(holding, call, change)
         if passes:
             return None
 
@@ -199,15 +204,12 @@ class McpGate:
 
         return await holding.approved(self._gated(call), call.progress, now, patient=call.task is not None)
 
-    async def _accepted(self, holding: Holding, call: _Called) -> None:
-        """Return once the definition of a tool is an accepted one: one that was changed requires a person."""
-        change = self._change(call)
-        if change is None:
-            return
+    async def _accepted(self, holding: Holding, call: _Called, change: ToolChange) -> None:
+        """Return once a person accepted the definition of a tool that was changed."""
 
         async def now() -> GatedCall:
             await self._look()
-            again = self._change(call)
+            again = self._tools.change(call.tool)
             return asked if again is None else self._accepting(call.client, again)
 
         asked = self._accepting(call.client, change)
@@ -217,19 +219,16 @@ class McpGate:
             await self._pinned(call, refused)
             return
         async with holding.running(approved):
-            self._pins.accept(change)
+            self._tools.accept(change)
         await holding.report(approved, failed=False)
 
     async def _pinned(self, call: _Called, refused: NotForwarded) -> None:
         """Return once another call had the definition accepted; one that claimed the approval is about to pin it."""
         ends = time.monotonic() + (_PINNED if refused.claimed else 0)
-        while self._change(call) is not None:
+        while self._tools.change(call.tool) is not None:
             if time.monotonic() >= ends:
                 raise refused
             await asyncio.sleep(_AGAIN)
-
-    def _change(self, call: _Called) -> ToolChange | None:
-        return self._pins.change(call.tool, self._tools.get(call.tool))
 
     def _accepting(self, client: str, change: ToolChange) -> GatedCall:
         server = self._server_name
@@ -243,14 +242,14 @@ class McpGate:
 
     async def _look(self) -> None:
         """Look at the tools as the server describes them now."""
-        tools, cursor = dict[str, types.Tool](), None
+        tools, cursor = list[types.Tool](), None
         for _ in range(100):
             page = await self._up.session.list_tools(params=types.PaginatedRequestParams(cursor=cursor))
-            tools |= {tool.name: tool for tool in page.tools}
+            tools += page.tools
             cursor = page.next_cursor
             if not cursor:
                 break
-        self._tools = tools
+        self._tools.looked(tools)
 
     async def _forwarded(self, name: str, arguments: dict[str, Any], exchange: ServerExchange) -> types.CallToolResult:
         """Call the tool, as often as its server asks something first."""
