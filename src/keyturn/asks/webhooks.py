@@ -51,6 +51,13 @@ class CallerWebhook(msgspec.Struct, frozen=True, kw_only=True):
         return f"CallerWebhook(url={self.url!r}, secret=..., aap={self.aap})"
 
 
+@immutable
+class _Caller(Recipient, frozen=True, kw_only=True):
+    """Names an account with the webhook that it has now: of another tenant the same name may have another."""
+
+    webhook: CallerWebhook
+
+
 class CallerWebhooks(Channel, Sealed):
     """Posts to external callers that their requests are decided, at the address of their account.
 
@@ -77,7 +84,6 @@ class CallerWebhooks(Channel, Sealed):
         self.name = channel_name(name)
         self.timeout = 15.0
         self._accounts = dict(accounts or {})
-        self._instances = dict[str, CallerWebhook]()  # as they were when they were last addressed
         self._poster = poster or Poster(loopback=loopback, allow=_networks(allow))
         for each in self._accounts.values():
             check_url(each.url, loopback=self._poster.loopback)
@@ -96,7 +102,7 @@ class CallerWebhooks(Channel, Sealed):
         first = () if history.first is None else (history.first.recorded,)
         if at not in (first if target.aap else history.decided):
             return ()
-        return (Recipient(person=account, channel=self.name, address=target.url),)
+        return (_Caller(person=account, channel=self.name, address=target.url, webhook=target),)
 
     async def _instance(self, store: Any, account: str) -> CallerWebhook | None:
         """Return where an instance hears of its decisions now, with the secret that it shares with its receiver."""
@@ -104,12 +110,9 @@ class CallerWebhooks(Channel, Sealed):
         delivery = None if found is None else found.delivery
         keys: Ring = getattr(store, "keys", ring)()
         secret = delivery and opened_secret(keys, account, delivery.registration, delivery.secret)
-        # A message to the account may be under way: what it is sent to is replaced at once.
         if delivery is None or secret is None:  # the key that sealed it was retired: it is to be stated again
-            self._instances.pop(account, None)
             return None
-        made = self._instances[account] = CallerWebhook(url=delivery.url, secret=secret_text(secret), aap=True)
-        return made
+        return CallerWebhook(url=delivery.url, secret=secret_text(secret), aap=True)
 
     async def verify(self, url: str, secret: str, told: Mapping[str, str]) -> bool:
         """Post a challenge to a receiver that is proposed, and return whether it gives the challenge back.
@@ -128,7 +131,8 @@ class CallerWebhooks(Channel, Sealed):
 
     async def send(self, message: Message) -> None:
         """Post that a request is decided, signed with the secret of its account."""
-        target = self._accounts.get(message.to.person) or self._instances.get(message.to.person)
+        to = message.to
+        target = to.webhook if isinstance(to, _Caller) else self._accounts.get(to.person)
         if target is None:
             raise ChannelRefused("this account has no webhook now")
         id = str(UUID(hex=message.id.removeprefix("msg_")))

@@ -6,9 +6,9 @@ import asyncio
 import json
 import socket
 from collections.abc import AsyncGenerator, Iterator
-from contextlib import asynccontextmanager
+from contextlib import AsyncExitStack, asynccontextmanager
 from typing import Any
-from uuid import uuid4
+from uuid import UUID, uuid4
 
 import httpx2
 import pytest
@@ -17,7 +17,6 @@ import uvicorn
 from keyturn import App, ExternalAgent, MemoryJournal, UserError
 from keyturn.asks.webhooks import CallerWebhooks
 from keyturn.audit.directory import faults_of
-from keyturn.channels.base import Message, Recipient
 from keyturn.core.errors import NotAllowed
 from keyturn.core.people import Decider
 from keyturn.directory import events as ev
@@ -33,6 +32,7 @@ httpx = pytest.importorskip("httpx", reason="needs agentapprovalprotocol (requir
 aap = pytest.importorskip("agentapprovalprotocol", reason="needs agentapprovalprotocol (requirements/dev.txt)")
 receiving = pytest.importorskip("agentapprovalprotocol.receiver", reason="needs agentapprovalprotocol")
 
+SECRETS = {"/acme": receiving.new_secret(), "/umbrella": receiving.new_secret()}
 NOWHERE = "http://127.0.0.1:1/hook"
 
 
@@ -149,37 +149,57 @@ async def test_a_decision_wakes_a_paused_program_over_a_real_webhook_and_its_cal
         assert harness.ran == ["a1"]
 
 
-async def test_a_decision_is_posted_while_the_account_is_looked_up_for_another(desk: Desk) -> None:
-    """It was refused as if the account had no receiver, which nothing repairs."""
-    harness, [channel] = Harness(), desk.port.app.channels.channels
-    journal, reading, read = desk.port.app.journal, asyncio.Event(), asyncio.Event()
+async def test_two_tenants_with_one_channel_and_instances_of_one_name_each_hear_at_their_own_receiver() -> None:
+    """Each has looked up its receiver as the messages are sent."""
+    journal, heard, under_way = MemoryJournal(), list[tuple[str, Any]](), asyncio.Barrier(2)
 
-    class SlowJournal:
-        tenant = journal.tenant
-        keys = journal.keys
+    class Channel(CallerWebhooks):
+        async def send(self, message: Any) -> None:
+            await under_way.wait()
+            await super().send(message)
 
-        async def read(self, name: str, after: int) -> Any:
-            reading.set()
-            await read.wait()
-            return await journal.read(name, after)
+    channel = Channel(loopback=True)
 
-    async def meet(account: str, id: str) -> None:
-        assert await channel._instance(journal, account)
-        other = asyncio.ensure_future(channel._instance(SlowJournal(), account))
-        await reading.wait()
-        to = Recipient(person=account, channel=channel.name)
-        await channel.send(Message(id=f"msg_{'0' * 32}", topic="ask.resolved", to=to, title="", run=id))
-        read.set()
-        assert await other
+    async def receiver(scope: Any, receive: Any, send: Any) -> None:
+        text = (await receive())["body"]
+        told = json.loads(text)
+        if "challenge" not in told:
+            headers = {name.decode(): value.decode() for name, value in scope["headers"]}
+            receiving.verify(SECRETS[scope["path"]], headers, text)
+            heard.append((scope["path"], told["request_id"]))
+        body = json.dumps({"challenge": told.get("challenge")}).encode()
+        await send({"type": "http.response.start", "status": 200, "headers": [(b"content-length", b"%d" % len(body))]})
+        await send({"type": "http.response.body", "body": body})
 
-    async with served(harness.receiver.asgi()) as url:
-        await harness.provision(desk, url)
-        await harness.gate.check(harness.call("c1"))
-        [row] = await desk.there(desk.port.app.inbox.list())
-        await desk.there(meet(row.request.requester, row.run))
-        await until(lambda: harness.woken == 1)
-        await desk.there(desk.port.app.inbox.reject(row, by="ben"))
-        await until(lambda: _delivered(desk))
+    async with served(receiver) as url, AsyncExitStack() as opened:
+        asked = list[tuple[Any, str]]()
+        for path, secret in SECRETS.items():
+            app = App([ExternalAgent()], journal.of(path[1:]), channels=[channel])
+            await opened.enter_async_context(app)
+            provisions = await _provisioned(app)
+            client = httpx2.AsyncClient(transport=httpx2.ASGITransport(app=app.asgi()), base_url="http://localhost")
+            await opened.enter_async_context(client)
+            hook = {"type": "webhook", "url": url.replace("/aap/events", path), "signing_secret": secret}
+            body = {"delivery": hook | {"registration_id": str(uuid4())}}
+            made = await client.post("/aap/v1/instances", json=body, headers=provisions)
+            token = made.json()["credential"]["token"]
+            call = {"key": "order-7", "tool": "pay"}
+            state = await client.post("/v1/asks", json=call, headers={"authorization": f"Bearer {token}"})
+            asked.append((app, state.json()["id"]))
+        for app, id in asked:
+            await app.wait(id, 30)
+        rows = [(app, (await app.inbox.list(run=id))[0]) for app, id in asked]
+        await asyncio.gather(*(app.inbox.reject(row, by="ben") for app, row in rows))
+        await until(lambda: len(heard) == 2)
+        assert sorted(heard) == sorted((path, str(UUID(hex=id))) for path, (_, id) in zip(SECRETS, asked, strict=True))
+
+
+async def _provisioned(app: App) -> dict[str, str]:
+    """Return the headers of a provisioner that submits an instance: of the same name in each app."""
+    await app.people.start("ada")
+    await app.people.add("cloud", kind="machine", by="ada")
+    token = await app.people.issue_token("cloud", ["provision"], by="ada")
+    return {"authorization": f"Bearer {token}", "idempotency-key": "laptop-7"}
 
 
 async def _delivered(desk: Desk) -> bool:
@@ -310,11 +330,9 @@ async def test_a_token_of_an_instance_is_of_no_use_in_another_tenant_that_has_on
     journal, made = MemoryJournal(), list[tuple[Any, str]]()
     for tenant in ("acme", "umbrella"):
         app = App([ExternalAgent()], journal.of(tenant), worker=False)
-        await app.people.start("ada")
-        await app.people.add("cloud", kind="machine", by="ada")
-        provisions = {"authorization": f"Bearer {await app.people.issue_token('cloud', ['provision'], by='ada')}"}
+        headers = await _provisioned(app)
         client = httpx2.AsyncClient(transport=httpx2.ASGITransport(app=app.asgi()), base_url="http://localhost")
-        path, headers = "/aap/v1/instances", {**provisions, "idempotency-key": "laptop-7"}
+        path = "/aap/v1/instances"
         tokens = [(await client.post(path, json={}, headers=headers)).json()["credential"]["token"] for _ in range(2)]
         assert tokens[0] == tokens[1], "the same one each time"
         made.append((client, tokens[0]))
