@@ -34,7 +34,7 @@ def click(action: str = "keyturn.approve", value: str = "5e1f.2") -> dict[str, A
 def test_a_click_names_the_asking_the_user_and_the_word() -> None:
     body, headers = signed(click())
     made = SlackReplies(SECRET).verify(body, headers, now=NOW)
-    assert made == [SlackClick("approve", "5e1f", 2, "U1", "T1", "https://hooks.slack.example/1")]
+    assert made == [SlackClick("approve", "5e1f", 2, "U1", "T1", "https://hooks.slack.example/1", NOW)]
 
 
 def test_what_is_forged_old_altered_or_sent_again_is_refused() -> None:

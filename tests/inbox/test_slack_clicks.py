@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from typing import Any
 
 import pytest
@@ -14,6 +15,7 @@ from keyturn.channels.slack import blocks
 from keyturn.channels.slack_replies import SlackRefused, SlackReplies
 from keyturn.core.people import Decider
 from keyturn.directory.events import AddressSet
+from keyturn.directory.login import DECIDE, Login
 from keyturn.directory.people import People
 from keyturn.inbox.desk import Inbox
 from keyturn.inbox.slack_clicks import SlackAnswer, SlackDesk
@@ -41,8 +43,12 @@ class Room:
         return self
 
     async def click(self, request: Any, user: str, verdict: str = "approve", **said: Any) -> SlackAnswer:
+        [answer] = await self.desk.answer(*signed(self.payload(request, user, verdict, **said)), now=NOW)
+        return answer
+
+    def payload(self, request: Any, user: str, verdict: str = "approve", **said: Any) -> Any:
         self.clicks += 1
-        payload = {
+        return {
             "type": "block_actions",
             "user": {"id": user},
             "team": {"id": said.get("team", "T1")},
@@ -51,8 +57,6 @@ class Room:
                 {"action_id": f"keyturn.{verdict}", "value": f"{request.id}.{said.get('revision', request.revision)}"}
             ],
         }
-        [answer] = await self.desk.answer(*signed(payload), now=NOW)
-        return answer
 
     async def state(self, request: Any) -> Any:
         return (await self.journal.requests(Query(id=request.id)))[0]
@@ -74,6 +78,23 @@ async def test_a_click_decides_with_the_rights_of_the_person(room: Room) -> None
     assert (row.state, row.by) == ("approve", "bob")
     again = await room.click(request, "U2", "reject")
     assert not again.decided
+
+
+async def test_a_click_that_is_sent_again_to_another_worker_casts_no_withdrawn_vote_anew(room: Room) -> None:
+    await room.people.add("eve", roles=["finance"], by="ada")
+    [request] = await asked(room.journal, terms=Approval(role="finance", quorum=2))
+    now = int(time.time())
+    sent = signed(room.payload(request, "U2"), now)
+    [first] = await room.desk.answer(*sent, now=now)
+    assert first.decided
+    withdrawn = await room.inbox.withdraw(await room.state(request), by=Login("bob", (DECIDE,)))
+    other = SlackDesk(room.inbox, room.people, SlackReplies(SECRET), team="T1")
+    [again] = await other.answer(*sent, now=now)
+    assert (again.decided, "before you withdrew your vote" in again.text) == (False, True)
+    assert (await room.state(request)).request.votes == ()
+    later = int(withdrawn.request.withdrawn[-1].at.timestamp()) + 1
+    [anew] = await other.answer(*signed(room.payload(request, "U2"), later), now=later)
+    assert (anew.decided, [vote.by for vote in (await room.state(request)).request.votes]) == (True, ["bob"])
 
 
 async def test_of_a_click_whose_answer_was_lost_it_is_said_that_it_may_count(

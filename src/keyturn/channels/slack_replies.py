@@ -16,6 +16,7 @@ from typing import Any
 from urllib.parse import parse_qs
 
 import msgspec
+from msgspec.structs import replace
 
 from ..core.errors import KeyturnError, UserError
 from ..core.immutable import immutable
@@ -40,6 +41,8 @@ class SlackRefused(KeyturnError):
 class SlackClick(msgspec.Struct, frozen=True):
     """Says that a user of a Slack workspace clicked a button: `verdict` on an asking, "open" for the link.
 
+    `at` is when Slack signed it, in seconds since 1970.
+
     >>> SlackClick("approve", "5e1f", 1, "U1", "T1").request
     '5e1f'
     """
@@ -50,6 +53,7 @@ class SlackClick(msgspec.Struct, frozen=True):
     user: str
     team: str
     response_url: str = ""
+    at: int = 0
 
 
 class SlackReplies(Sealed):
@@ -70,12 +74,13 @@ class SlackReplies(Sealed):
     def verify(self, body: bytes, headers: Mapping[str, str], *, now: float | None = None) -> list[SlackClick]:
         """Return the clicks of an interaction, given its raw body and headers, or raise `SlackRefused`."""
         at = time.time() if now is None else now
-        signature = self._checked(body, headers, at)
+        signature, signed_at = self._checked(body, headers, at)
         clicks = clicks_in(body)
         self._once(signature, at)
-        return clicks
+        return [replace(click, at=signed_at) for click in clicks]
 
-    def _checked(self, body: bytes, headers: Mapping[str, str], now: float) -> str:
+    def _checked(self, body: bytes, headers: Mapping[str, str], now: float) -> tuple[str, int]:
+        """Return the signature of a request, and when it was signed."""
         given = {name.lower(): value for name, value in headers.items()}
         stamp, signature = given.get("x-slack-request-timestamp", ""), given.get("x-slack-signature", "")
         if not stamp or not signature:
@@ -87,7 +92,7 @@ class SlackReplies(Sealed):
         made = "v0=" + hmac.new(self._secret, f"v0:{stamp}:".encode() + body, hashlib.sha256).hexdigest()
         if not hmac.compare_digest(made.encode(), signature.encode("utf-8", "replace")):
             raise SlackRefused("this is no request of Slack's: its signature does not fit")
-        return made
+        return made, int(stamp)
 
     def _once(self, signature: str, now: float) -> None:
         """Take a request once within the time in which it is valid."""

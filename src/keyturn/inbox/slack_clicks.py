@@ -14,7 +14,8 @@ from ..channels.messages import shows_whole
 from ..channels.slack import escaped
 from ..channels.slack_replies import SlackClick, SlackReplies
 from ..core.drill_words import drill_outcome
-from ..core.errors import KeyturnError, NotAllowed, NotPending, UserError
+from ..core.encodable import in_milliseconds
+from ..core.errors import Conflict, KeyturnError, NotAllowed, NotPending, UserError
 from ..directory.login import DECIDE, Login
 from ..directory.people import People
 from ..directory.recipients import reached_by
@@ -87,8 +88,10 @@ class SlackDesk:
             if click.verdict == "open":
                 await self._looked(click, login)
                 return SlackAnswer("", person, response_url=click.response_url)
+            row = await self._inbox.get(click.request)
+            _check_later(click, person, row)
             if click.verdict == "approve":
-                await self._check_seen(click)
+                _check_seen(row)
             verdict = "approve" if click.verdict == "approve" else "reject"
             done = await self._inbox.as_person(login).decide(click.request, verdict, revision=click.revision)
         except NotAllowed as error:
@@ -105,12 +108,6 @@ class SlackDesk:
             response_url=click.response_url,
         )
 
-    async def _check_seen(self, click: SlackClick) -> None:
-        """Refuse a click that approves what no message shows whole, whatever button it came by."""
-        row = await self._inbox.get(click.request)
-        if row.state == "open" and not shows_whole(row):
-            raise UserError("it is too long to be approved by a click: open it, and approve it there")
-
     async def _looked(self, click: SlackClick, login: Login) -> None:
         """Note that somebody opened a request, if its button says which and they may see it."""
         if click.request:
@@ -119,3 +116,15 @@ class SlackDesk:
             except NotPending:
                 return
             await self._inbox.looked(click.request, by=login)
+
+
+def _check_seen(row: RequestRow) -> None:
+    """Refuse a click that approves what no message shows whole, whatever button it came by."""
+    if row.state == "open" and not shows_whole(row):
+        raise UserError("it is too long to be approved by a click: open it, and approve it there")
+
+
+def _check_later(click: SlackClick, person: str, row: RequestRow) -> None:
+    """Refuse a click from before its user withdrew a vote: another worker, or this one before a restart, had it."""
+    if any(made.by == person and in_milliseconds(made.at) >= click.at * 1_000 for made in row.request.withdrawn):
+        raise Conflict("this click was made before you withdrew your vote: click again to vote anew")

@@ -228,7 +228,8 @@ async def test_a_receiver_that_does_not_echo_its_challenge_gets_no_instance(desk
     other_kind = _delivery(NOWHERE)
     other_kind["delivery"]["type"] = "socket"
     assert await desk.code(desk.send("POST", key="k", body=other_kind)) == (400, "unsupported_delivery_type")
-    for wrong in ({"delivery": None, "x": 1}, {"instance_name": ""}, [], _delivery(NOWHERE, "whsec_c2hvcnQ=")):
+    bodies: list[Any] = [{"delivery": None, "x": 1}, {"instance_name": ""}, [], _delivery(NOWHERE, "whsec_c2hvcnQ=")]
+    for wrong in bodies:
         assert (await desk.send("POST", key="k", body=wrong))[0] == 400, wrong
     assert await desk.there(desk.port.app.people.entries()) == before
 
