@@ -24,6 +24,7 @@ COMPARISONS = {
     "matches": "matches as a whole",
     "under": "is in the directory",
 }
+_MEMBERS = {"any": "is a list in which some member", "all": "is a list in which each member"}
 
 
 class ScopeWords(NamedTuple):
@@ -54,19 +55,23 @@ def reach_words(reach: str) -> ScopeWords:
 
 
 def value_words(value: object) -> str:
-    """Return a value as one escaped line: texts in quotes, lists with commas.
+    """Return a value as one escaped line: texts in quotes, lists in brackets.
 
-    >>> value_words("ann"), value_words(["ann", 5]), value_words(None)
-    ('"ann"', '"ann", 5', 'not given')
+    >>> value_words("ann"), value_words(["ann", [5]]), value_words(None)
+    ('"ann"', '["ann", [5]]', 'not given')
     """
     if value is None:
         return "not given"
     if isinstance(value, str):
         return quote(value, _LONG)
     if isinstance(value, list | tuple):
-        return ", ".join(value_words(each) for each in cast("list[Any]", value)) or "none"
+        return f"[{_listed(value)}]"
     text = json.dumps(value, ensure_ascii=False, default=str)
     return clip(text, _LONG, keep="")
+
+
+def _listed(values: object) -> str:
+    return ", ".join(map(value_words, cast("list[Any]", values)))
 
 
 def where_words(where: Mapping[str, Any] | None) -> list[str]:
@@ -74,6 +79,8 @@ def where_words(where: Mapping[str, Any] | None) -> list[str]:
 
     >>> where_words({"amount": {"gt": 0, "le": 100}, "size": {"ge": 0, "le": 10}, "to": "ada"})
     ['amount is more than 0 and is at most 100', 'size is from 0 to 10', 'to is "ada"']
+    >>> where_words({"tags": ["a"], "commands": {"all": {"one_of": ["ls", "pwd"]}}})
+    ['tags is ["a"]', 'commands is a list in which each member is one of "ls", "pwd"']
     """
     return [f"{quote(name)[1:-1]} {' and '.join(_compared(each))}" for name, each in (where or {}).items()]
 
@@ -89,8 +96,11 @@ def _compared(condition: object) -> Iterator[str]:
     for operator, operand in limits.items():
         if operand is None and operator in ("eq", "ne"):
             yield "is not given" if operator == "eq" else "is given"
+        elif operator in _MEMBERS:
+            yield f"{_MEMBERS[operator]} {' and '.join(_compared(operand))}"
         else:
-            yield f"{COMPARISONS.get(operator, operator)} {value_words(operand)}"
+            words = _listed(operand) or "none" if operator == "one_of" else value_words(operand)
+            yield f"{COMPARISONS.get(operator, operator)} {words}"
 
 
 def covered_words(where: Mapping[str, Any] | None) -> str:
