@@ -17,7 +17,9 @@ NAMES = ("eq", "ne", "one_of", "any", "all")
 
 
 def test_no_two_grants_that_differ_have_the_same_words() -> None:
-    conditions = [{name: value} for value in VALUES for name in NAMES if name != "one_of" or isinstance(value, list)]
+    conditions: list[Any] = [
+        {name: value} for value in VALUES for name in NAMES if name != "one_of" or isinstance(value, list)
+    ]
     conditions += [{"any": {"one_of": value}} for value in VALUES if isinstance(value, list)]
     told: dict[str, list[tuple[Any, list[Any]]]] = {}
     for one in conditions:

@@ -120,4 +120,6 @@ def said_of(by: str, vote: ev.Decision, secrets: Collection[str]) -> dict[str, A
         seen["params"] = params
     if vote.note is not None:
         seen["note"] = vote.note
+    if vote.decider is not None and vote.decider.acting_for:
+        seen["acting_for"] = vote.decider.acting_for
     return seen

@@ -299,6 +299,7 @@ def _row(entry: AuditEntry) -> str:
     words = [entry.at.strftime("%Y-%m-%d %H:%M:%SZ"), entry.what, escape(entry.verdict, keep="")]
     told = {
         "by": entry.by,
+        "for": entry.acting_for,
         "via": "" if entry.via == "person" else entry.via,
         "of tool": entry.tool,
         "agent": entry.agent,

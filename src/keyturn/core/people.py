@@ -47,6 +47,15 @@ class Decider(msgspec.Struct, frozen=True, omit_defaults=True, forbid_unknown_fi
         """Return whose word it is: a person and whoever acts for them are one towards a quorum."""
         return self.acting_for or self.id
 
+    @property
+    def named(self) -> str:
+        """Return who it is in words, with the name of whom they decide for.
+
+        >>> Decider("eve", acting_for="bob").named, Decider("bob").named
+        ('eve for bob', 'bob')
+        """
+        return f"{self.id} for {self.acting_for}" if self.acting_for else self.id
+
     def is_named(self, users: Collection[str]) -> bool:
         """Return whether a list of people means them, by their own name or in the place of who lent them theirs.
 

@@ -297,7 +297,8 @@ def own_preview(preview: Preview) -> Preview:
 
 def _vote(call: Call, by: str, said: Decision) -> Vote:
     params = None if said.args is None else redact(parse(said.args), call.proposal.secrets)
-    return Vote(by, said.verdict, moment(said.at), params, said.note)
+    acting_for = "" if said.decider is None else said.decider.acting_for
+    return Vote(by, said.verdict, moment(said.at), params, said.note, acting_for)
 
 
 def _mark(event: CallMarked) -> Mark:

@@ -13,7 +13,7 @@ from .records import Word
 class Vote(Encodable, frozen=True, omit_defaults=True):
     """Describes what somebody decided about a request, and when.
 
-    `params` are those of an edit, secrets redacted.
+    `params` are those of an edit, secrets redacted. `acting_for` is in whose place they decided, as a delegate.
 
     >>> from datetime import UTC, datetime
     >>> Vote("ada", "approve", datetime(2026, 11, 2, tzinfo=UTC)).by
@@ -25,6 +25,17 @@ class Vote(Encodable, frozen=True, omit_defaults=True):
     at: datetime
     params: Any = None
     note: str | None = None
+    acting_for: str = ""
+
+    @property
+    def named(self) -> str:
+        """Return who it was in words, with the name of whom they decided for.
+
+        >>> from datetime import UTC, datetime
+        >>> Vote("eve", "approve", datetime(2026, 11, 2, tzinfo=UTC), acting_for="bob").named
+        'eve for bob'
+        """
+        return f"{self.by} for {self.acting_for}" if self.acting_for else self.by
 
 
 class MetStep(Encodable, frozen=True, omit_defaults=True):

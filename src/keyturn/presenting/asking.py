@@ -278,7 +278,7 @@ def _facts(row: RequestRow, shown: Request, now: int, worded: TimeWords) -> Iter
         started = in_ms(shown.started_at)
         yield Fact("started by", by, worded(started), ago=f"{span(now - started)} ago", at=started)
     if shown.former is not None:
-        yield Fact("approved by", shown.former.by or "a grant", STATES.get(shown.former.verdict, ""))
+        yield Fact("approved by", shown.former.named or "a grant", STATES.get(shown.former.verdict, ""))
     asked, ago = row.asked_at, f"{span(now - row.asked_at)} ago"
     yield Fact("requested again" if again else "requested", "", worded(asked), ago=ago, at=asked)
 
@@ -336,7 +336,7 @@ def votes_of(shown: Request, now: int) -> list[Voted]:
     steps = {vote: number for number, step in enumerate(shown.met, 1) for vote in map(id, step.votes)}
     return [
         Voted(
-            each.by,
+            each.named,
             STATES.get(each.verdict, each.verdict) + (f", step {steps[id(each)]}" if id(each) in steps else ""),
             span(now - in_ms(each.at)),
             each.note or "",

@@ -12,6 +12,7 @@ from typing import Any, NamedTuple
 from ..core import events as ev
 from ..core.call_ids import call_id
 from ..core.items import texts_of
+from ..core.people import Decider
 from ..core.records import Decision, GrantTerms
 from ..core.request import shown_params
 from ..core.run import Call, Run
@@ -60,8 +61,10 @@ def _given(call: Call) -> str:
     return arguments_row(shown_params(call), _ARGUMENTS)
 
 
-def _by(by: str | None) -> str:
-    return f" by {quote(by)}" if by else ""
+def _by(who: Decider | str | None) -> str:
+    if isinstance(who, Decider):
+        return f" by {quote(who.id)}" + (f" for {quote(who.acting_for)}" if who.acting_for else "")
+    return f" by {quote(who)}" if who else ""
 
 
 def _because(why: str) -> str:
@@ -116,7 +119,7 @@ def _decision(seen: _Seen, said: Decision, words: str) -> str:
     signed += ", alone in an emergency" if said.broke_glass else ""
     note = f", note {quote(said.note, _TEXT)}" if said.note else ""
     told = f", the model is told {quote(said.message, _TEXT)}" if said.message else ""
-    return f"{_of(seen, said.call)} {words}{given}{_by(said.by)}{signed}{note}{told}"
+    return f"{_of(seen, said.call)} {words}{given}{_by(said.decider or said.by)}{signed}{note}{told}"
 
 
 def _decided(seen: _Seen, event: ev.CallDecided) -> Iterator[str]:
@@ -152,11 +155,11 @@ def _marked(seen: _Seen, event: ev.CallMarked) -> Iterator[str]:
     taken = {"claim": "is claimed", "snooze": "is snoozed"}
     freed = {"claim": "is released", "snooze": "is unsnoozed"}
     words = (freed if event.until is None else taken)[event.mark]
-    yield f"{_of(seen, event.call)} {words}{_by(event.decider.id)}"
+    yield f"{_of(seen, event.call)} {words}{_by(event.decider)}"
 
 
 def _reviewed(seen: _Seen, event: ev.ReviewGiven) -> Iterator[str]:
-    said = f"is reviewed as {event.verdict}{_by(event.decider.id)}{_because(event.note or '')}"
+    said = f"is reviewed as {event.verdict}{_by(event.decider)}{_because(event.note or '')}"
     yield f"{_of(seen, event.call)} {said}"
 
 
@@ -170,16 +173,17 @@ def _drilled(seen: _Seen, event: ev.DrillEnded) -> Iterator[str]:
         yield f"{_of(seen, event.decision.call)} expired"
     else:
         said = "was not approved" if event.passed else "was approved, and nothing ran"
-        yield f"this was a drill: {_of(seen, event.decision.call)} {said}{_by(event.decision.by)}"
+        made = event.decision
+        yield f"this was a drill: {_of(seen, made.call)} {said}{_by(made.decider or made.by)}"
 
 
 def _vote_withdrawn(seen: _Seen, event: ev.VoteWithdrawn) -> Iterator[str]:
     made = event.decision
-    yield f"a vote on {_of(seen, made.call)} is withdrawn{_by(made.by)}{_because(made.note or '')}"
+    yield f"a vote on {_of(seen, made.call)} is withdrawn{_by(made.decider or made.by)}{_because(made.note or '')}"
 
 
 def _withdrawn(seen: _Seen, event: ev.ApprovalWithdrawn) -> Iterator[str]:
-    yield f"the approval of {_of(seen, event.call)} is withdrawn{_by(event.decider.id)}{_because(event.note or '')}"
+    yield f"the approval of {_of(seen, event.call)} is withdrawn{_by(event.decider)}{_because(event.note or '')}"
 
 
 def _finished(seen: _Seen, event: ev.CallFinished) -> Iterator[str]:
@@ -196,11 +200,11 @@ def _lost(seen: _Seen, event: ev.CallLost) -> Iterator[str]:
 def _granted(_seen: _Seen, event: ev.GrantGiven) -> Iterator[str]:
     grant: GrantTerms = event.grant
     where = f" for {covered_words(grant.where)}" if grant.where else ""
-    yield f"grant {escape(grant.id, keep='')} is given: {grant.verdict}{where}{_by(grant.by)}"
+    yield f"grant {escape(grant.id, keep='')} is given: {grant.verdict}{where}{_by(grant.decider)}"
 
 
 def _resumed(_seen: _Seen, event: ev.RunResumed) -> Iterator[str]:
-    yield f"the run is resumed{_by(None if event.decider is None else event.decider.id)}"
+    yield f"the run is resumed{_by(event.decider)}"
 
 
 def _failed(_seen: _Seen, event: ev.RunFailed) -> Iterator[str]:
@@ -230,7 +234,7 @@ _WORDS: dict[type[Any], Callable[[_Seen, Any], Iterator[str]]] = {
     ev.CallStarted: lambda seen, event: iter([f"{_of(seen, event.call)} starts{_by(event.by)}"]),
     ev.CallNeeds: lambda seen, event: iter([f"{_of(seen, event.call)} asks{_said(event.requests)}"]),
     ev.CallMarked: _marked,
-    ev.CallLooked: lambda seen, event: iter([f"{_of(seen, event.call)} is looked at{_by(event.decider.id)}"]),
+    ev.CallLooked: lambda seen, event: iter([f"{_of(seen, event.call)} is looked at{_by(event.decider)}"]),
     ev.ReviewAsked: _to_review,
     ev.ReviewGiven: _reviewed,
     ev.DrillEnded: _drilled,
@@ -244,9 +248,7 @@ _WORDS: dict[type[Any], Callable[[_Seen, Any], Iterator[str]]] = {
     ev.HistoryCompacted: lambda seen, event: iter(["the older part of the conversation is summarised"]),
     ev.FrameClosed: _closed,
     ev.RunFailed: _failed,
-    ev.RunCancelled: lambda seen, event: iter(
-        [f"the run is cancelled{_by(None if event.decider is None else event.decider.id)}{_because(event.why)}"]
-    ),
+    ev.RunCancelled: lambda seen, event: iter([f"the run is cancelled{_by(event.decider)}{_because(event.why)}"]),
     ev.RunForked: lambda seen, event: iter([f"the run begins here as a fork of {escape(event.origin, keep='')}"]),
     ev.RunRestored: lambda seen, event: iter([f"the run's store was restored{_because(event.why)}"]),
 }

@@ -65,7 +65,7 @@ def value_words(value: object) -> str:
     if isinstance(value, str):
         return quote(value, _LONG)
     if isinstance(value, list | tuple):
-        return f"[{_listed(value)}]"
+        return f"[{_listed(cast('object', value))}]"
     text = json.dumps(value, ensure_ascii=False, default=str)
     return clip(text, _LONG, keep="")
 

@@ -11,8 +11,9 @@ from ..core.beside_events import ApprovalWithdrawn, CallLooked, CallMarked, Revi
 from ..core.drill_words import SAID, word_of
 from ..core.gate.reviews import reviewed_call
 from ..core.items import without_notice
+from ..core.people import Decider
 from ..core.records import RUNS
-from ..render.escape import Escaped, clip
+from ..render.escape import Escaped, clip, escape
 from ..render.verdicts import STATES, asks_more, rechecked, verdict_of
 from .call_history import CallHistory
 
@@ -111,14 +112,22 @@ def _decided(at: _At, event: ev.CallDecided) -> TrailMark:
     word = STATES[verdict_of(said)] + (", alone in an emergency" if said.broke_glass else "")
     signed = ", signed" if said.proof is not None else ""
     by = "" if said.via == "clock" else said.by  # the deadline is no person
-    made = at.mark(word + signed, by, said.note or said.message, "decided")._replace(messaged=bool(said.message))
+    made = at.mark(word + _in_place(said.decider) + signed, by, said.note or said.message, "decided")._replace(
+        messaged=bool(said.message)
+    )
     return made if said.output is None else made._replace(given=_clipped(_text_of(said.output)))
 
 
 def _voted(at: _At, event: ev.VoteCast) -> TrailMark:
     said = event.decision
     word = at.history.vote(said) if not said.confirms else confirmed_words(at.history.step(said.call))
-    return at.mark(f"replaced: {STATES[verdict_of(said)]}" if event.replaced else word, said.by, said.note, VOTE)
+    word = f"replaced: {STATES[verdict_of(said)]}" if event.replaced else word
+    return at.mark(word + _in_place(said.decider), said.by, said.note, VOTE)
+
+
+def _in_place(who: Decider | None) -> str:
+    """Say in whose place somebody decided, as a delegate."""
+    return "" if who is None or not who.acting_for else f", for {escape(who.acting_for, keep='')}"
 
 
 def confirmed_words(step: tuple[int, int]) -> str:
@@ -138,12 +147,17 @@ def _asked_again(at: _At, event: ev.CallAskedAgain) -> TrailMark:
 
 def _vote_withdrawn(at: _At, event: ev.VoteWithdrawn) -> TrailMark:
     signed = ", signed" if event.decision.proof is not None else ""
-    return at.mark(f"vote withdrawn{signed}", event.decision.by, event.decision.note, "withdrawn")
+    return at.mark(
+        f"vote withdrawn{_in_place(event.decision.decider)}{signed}",
+        event.decision.by,
+        event.decision.note,
+        "withdrawn",
+    )
 
 
 def _approval_withdrawn(at: _At, event: ApprovalWithdrawn) -> TrailMark:
     others = ", with the votes of others" if at.history.has_votes(event.call) else ""
-    return at.mark(f"approval withdrawn{others}", event.decider.id, event.note, "withdrawn")
+    return at.mark(f"approval withdrawn{_in_place(event.decider)}{others}", event.decider.id, event.note, "withdrawn")
 
 
 def _drilled(at: _At, event: ev.DrillEnded) -> TrailMark:
@@ -192,7 +206,9 @@ _TOLD: dict[type[Any], Callable[[_At, Any], TrailMark]] = {
     ApprovalWithdrawn: _approval_withdrawn,
     CallMarked: _marked,
     CallLooked: lambda at, event: at.mark("viewed", event.decider.id, kind=VIEWED),
-    ReviewGiven: lambda at, event: at.mark(STATES[event.verdict], event.decider.id, event.note),
+    ReviewGiven: lambda at, event: at.mark(
+        STATES[event.verdict] + _in_place(event.decider), event.decider.id, event.note
+    ),
     ev.CallStarted: lambda at, event: at.mark("started", event.by, kind="started"),
     ev.CallFinished: _finished,
     ev.CallLost: _lost,

@@ -106,4 +106,6 @@ def _granted(terms: ev.GrantTerms) -> str:
 
 
 def _person(who: Any) -> dict[str, Any]:
-    return {} if who is None else {"by": who.id, "strength": who.strength, "roles": who.roles}
+    if who is None:
+        return {}
+    return {"by": who.id, "strength": who.strength, "roles": who.roles, "acting_for": who.acting_for}

@@ -23,9 +23,10 @@ class AuditEntry(Encodable, frozen=True, omit_defaults=True):
     call that had been let run, the end of a "drill", a "grant" and its "revocation", a "cancellation" of the run. Of an
     answer, and of a call that is resolved as ran, `answer` is what was given as its result; of a grant `granted` says
     for which arguments, until when, for how many calls and in which runs. `message` is a question to the agent, or
-    words for it. "damage" says that the log cannot be read from there on. `digest` names the bytes that were decided
-    on, `arguments` shows them as they were proposed and `edited` what a person made of them, both with secrets
-    redacted. `key` names the place of the entry, for the next page.
+    words for it. `acting_for` is in whose place `by` decided, as a delegate, and whose the roles are. "damage" says
+    that the log cannot be read from there on. `digest` names the bytes that were decided on, `arguments` shows them as
+    they were proposed and `edited` what a person made of them, both with secrets redacted. `key` names the place of the
+    entry, for the next page.
 
     >>> from datetime import UTC, datetime
     >>> AuditEntry("5.run.0.0", "run", 0, datetime(2026, 11, 2, tzinfo=UTC), "decision", "approve").by
@@ -54,6 +55,12 @@ class AuditEntry(Encodable, frozen=True, omit_defaults=True):
     proof: str = ""
     answer: str = ""
     granted: str = ""
+    acting_for: str = ""
+
+    @property
+    def named(self) -> str:
+        """Return who decided in words, with the name of whom they decided for."""
+        return f"{self.by} for {self.acting_for}" if self.acting_for else self.by
 
 
 def damage(run: str, started_at: int, line: int, at: int, why: str) -> AuditEntry:

@@ -110,11 +110,12 @@ class SearchTerms(NamedTuple):
         if (start is not None and entry.at < start) or (end is not None and entry.at > end):
             return False
         pairs = (
-            (self.person, entry.by),
             (self.tool, entry.tool),
             (self.agent, entry.agent),
             (self.verdict, "grant" if entry.what == "grant" else entry.verdict),
         )
+        if self.person not in (None, entry.by, entry.acting_for or None):
+            return False
         if any(asked is not None and asked != has for asked, has in pairs) or (self.decisions and not decides(entry)):
             return False
         return self.text is None or self.text.casefold() in texts(entry)

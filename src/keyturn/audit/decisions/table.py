@@ -26,7 +26,7 @@ class DecisionTable:
 
     >>> import sys
     >>> DecisionTable(sys.stdout).begin()
-    run,line,at,what,verdict,by,via,strength,roles,tool,agent,call,request,digest,arguments,edited,note,message,proof,answer,granted
+    run,line,at,what,verdict,by,via,strength,roles,tool,agent,call,request,digest,arguments,edited,note,message,proof,answer,granted,acting_for
     """
 
     def __init__(self, stream: TextIO, zone: tzinfo | None = None) -> None:

@@ -127,7 +127,7 @@ def _option(terms: Approval, term: Term) -> str:
 def _vote(vote: Vote) -> str:
     given = "" if vote.params is None else f" {json.dumps(vote.params, ensure_ascii=False)}"
     note = f", note: {vote.note}" if vote.note else ""
-    return f"{vote.verdict}{given} by {vote.by or 'unknown'} on {here(vote.at)}{note}"
+    return f"{vote.verdict}{given} by {vote.named or 'unknown'} on {here(vote.at)}{note}"
 
 
 def _draw_clock(screen: Terminal, left: int) -> None:

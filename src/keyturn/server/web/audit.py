@@ -106,7 +106,7 @@ def _shown(entry: AuditEntry, *, lines: bool) -> ShownEntry:
     granted = limits_of(entry.granted) if entry.what == "grant" else None
     texts = _line(entry.arguments), _line(entry.edited)
     return ShownEntry(
-        entry, in_milliseconds(entry.at), word, decider_words(entry.what, entry.by, entry.via), *texts, granted
+        entry, in_milliseconds(entry.at), word, decider_words(entry.what, entry.named, entry.via), *texts, granted
     )
 
 

@@ -169,9 +169,9 @@ def who_did(run: Run, event: object) -> Who:
     match event:
         case ev.CallDecided() | ev.VoteCast() | ev.VoteWithdrawn() | ev.DrillEnded():
             made = event.decision
-            return _by(made.by) if made.decider is None else Who("person", made.decider.id)
+            return _by(made.by) if made.decider is None else Who("person", made.decider.named)
         case ev.RunCancelled() | ev.GrantRevoked() | ev.CallMarked() | ev.ApprovalWithdrawn():
-            return Who("program") if event.decider is None else Who("person", event.decider.id)
+            return Who("program") if event.decider is None else Who("person", event.decider.named)
         case ev.GrantGiven():
             return Who("person", event.grant.by or "")
         case ev.CallScreened():
