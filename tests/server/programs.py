@@ -113,9 +113,11 @@ async def peopled(app: App) -> dict[str, str]:
 
 
 @asynccontextmanager
-async def program(journal: Any = "memory://", settings: ServerSettings | None = None) -> AsyncGenerator[Program]:
+async def program(
+    journal: Any = "memory://", settings: ServerSettings | None = None, more: Sequence[Agent[Any]] = ()
+) -> AsyncGenerator[Program]:
     """Serve an app to programs of this process."""
-    app = App(agents(), journal)
+    app = App([*agents(), *more], journal)
     async with app:
         tokens = await peopled(app)
         transport = httpx2.ASGITransport(app=app.asgi(settings))
@@ -138,7 +140,7 @@ class Port:
         self._socket = ListeningAddress(port=port).bound()
         self.port = int(self._socket.getsockname()[1])
         self.url = f"http://localhost:{self.port}"
-        self.served = self.app.asgi(settings)
+        self.served: Any = self.app.asgi(settings)
         config = uvicorn.Config(
             self.served, http=PatientProtocol, ws="none", log_config=None, lifespan="on", timeout_graceful_shutdown=2
         )

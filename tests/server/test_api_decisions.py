@@ -8,10 +8,12 @@ import time
 from typing import Any
 
 import httpx2
+import pytest
 
-from keyturn import App, MemoryJournal
+from keyturn import Agent, App, MemoryJournal
+from keyturn.models.scripted.model import ScriptedModel, function_call
 from keyturn.server.settings import ServerSettings
-from tests.server.programs import HOST, PAID, Program, agents, program
+from tests.server.programs import HOST, PAID, Program, agents, pay, program, restart
 from tests.table import each
 
 KEY = {"idempotency-key": "click-1"}
@@ -226,6 +228,18 @@ async def test_what_is_not_yours_to_see_is_not_there_in_the_same_words_and_time(
         times = {name: await taken(at, f"/requests/{name}") for name in (asked["id"], unknown)}
         hidden_s, unknown_s = times.values()
         assert abs(hidden_s - unknown_s) < 0.05
+
+
+async def test_a_run_is_seen_by_who_sees_a_request_behind_a_page_of_others(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("keyturn.server.visibility._PAGE", 1)
+    calls = [function_call("restart", {"host": "db1"}), function_call("pay", {"to": "ann", "amount": 5, "card": "x"})]
+    async with program(more=[Agent("both", model=ScriptedModel([calls]), tools=[restart, pay])]) as at:
+        await at.app.people.set("visible", "own", by="ada")
+        begun = await at.post("/runs", {"agent": "both", "input": "Go.", "requester": "cyd"}, "bot")
+        await at.app.wait(begun["run"], 30)
+        assert (await at.ask("GET", f"/runs/{begun['run']}", "ben")).status_code == 200
+        other = await at.waiting("ops")
+        assert (await at.ask("GET", f"/runs/{other['run']}", "ben")).status_code == 404
 
 
 async def taken(at: Program, path: str) -> float:

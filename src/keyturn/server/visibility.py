@@ -12,6 +12,8 @@ import re
 import time
 from collections.abc import Sequence
 
+from msgspec.structs import replace
+
 from ..application.app import App
 from ..core.approval import Approval
 from ..core.errors import NotAllowed, NotPending, RunMissing
@@ -152,10 +154,15 @@ class Visibility:
             return False
         if self._steers_only:
             return await self._requester(row.run) in (None, self.visitor.id)
-        asked = await self._app.journal.requests(Query(run=row.run, limit=_PAGE))
-        if any(each.state != "damaged" for each in asked):  # each of them says for whom the run is: no log is read
-            return any(map(self.sees, asked))
-        return await self._requester(row.run) == self.visitor.id
+        query: Query | None = Query(run=row.run, limit=_PAGE)
+        asked = False  # whether a request says for whom the run is: no log is read
+        while query is not None:
+            page = await self._app.journal.requests(query)
+            if any(map(self.sees, page)):
+                return True
+            asked = asked or any(each.state != "damaged" for each in page)
+            query = replace(query, after=page[-1].place) if len(page) == _PAGE else None
+        return not asked and await self._requester(row.run) == self.visitor.id
 
     async def runs(self, rows: Sequence[RunRow]) -> list[RunRow]:
         """Return those of some runs that they see."""

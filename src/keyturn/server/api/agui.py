@@ -114,8 +114,9 @@ async def _resumed(here: Call, run: str, entries: list[AguiResume]) -> dict[str,
     """Record the answers of an approver; return by request why an answer was not recorded."""
     if not entries:
         return {}
-    rows = {row.id: row for row in await here.app.journal.requests(Query(run=run, state=None, limit=500))}
     named = [entry.interrupt_id.split(" ")[0] for entry in entries]
+    found = [row for name in named for row in await here.app.journal.requests(Query(id=name))]
+    rows = {row.id: row for row in found if row.run == run}
     if len({*named}) != len(named) or any(name not in rows and name != run for name in named):
         raise UserError("resume answers each open interrupt of this thread once, and no other")
     refused: dict[str, str] = {}
