@@ -17,6 +17,8 @@ from typing import Any, NamedTuple
 import mcp_types as types
 from mcp import Client
 from mcp.server.stdio import stdio_server
+from mcp.shared.exceptions import MCPError
+from pydantic import TypeAdapter
 
 from ..core.digest import digest
 from .callers import client_of, holding_of, progress_of, silent, while_there
@@ -28,6 +30,11 @@ from .pins import ACCEPT, ACCEPT_WORDS, BY_A_PERSON, Pins, ToolChange
 from .tasks import Task, Tasks, declares_tasks
 
 _ROUNDS = 10
+_RESULT = TypeAdapter[types.CallToolResult | types.InputRequiredResult](
+    types.CallToolResult | types.InputRequiredResult
+)
+#: With these a server says that it did not begin: of any other error, what was done is not known.
+_REFUSALS = (types.INVALID_REQUEST, types.METHOD_NOT_FOUND, types.INVALID_PARAMS)
 _PINNED, _AGAIN = 10.0, 0.02  # seconds
 
 
@@ -182,8 +189,15 @@ class McpGate:
         if approved is None:
             return await self._forwarded(call.tool, call.arguments, exchange)
         async with holding.running(approved):
-            made = await self._forwarded(call.tool, approved.arguments, exchange)
-        await holding.report(approved, failed=bool(made.is_error))
+            try:
+                made = await self._forwarded(call.tool, approved.arguments, exchange)
+            except MCPError as error:
+                if error.code not in _REFUSALS:
+                    raise
+                made = error
+        await holding.report(approved, failed=isinstance(made, MCPError) or bool(made.is_error))
+        if isinstance(made, MCPError):
+            raise made
         return made
 
     async def _approved(self, holding: Holding, call: _Called) -> Approved | None:
@@ -256,9 +270,11 @@ class McpGate:
         answers: types.InputResponses | None = None
         state: str | None = None
         for _ in range(_ROUNDS):
-            made = await self._up.session.call_tool(
-                name, arguments, input_responses=answers, request_state=state, allow_input_required=True
+            asking = types.CallToolRequestParams(
+                name=name, arguments=arguments, input_responses=answers, request_state=state
             )
+            # As it was sent: whether it fits the tool's output schema is the client's to check.
+            made = await self._up.session.send_request(types.CallToolRequest(params=asking), _RESULT)
             if isinstance(made, types.CallToolResult):
                 return made
             asked = made.input_requests or {}
