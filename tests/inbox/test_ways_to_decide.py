@@ -120,6 +120,16 @@ async def test_the_requester_confirms_first_and_then_others_decide(store: Any) -
     assert (await check(store)).ok
 
 
+async def test_a_list_of_what_somebody_may_decide_has_a_request_in_the_step_that_is_theirs(store: Any) -> None:
+    agent = clerk(confirm=True, role="ops")
+    inbox = Inbox(store, {"clerk": agent})
+    await paused(store, agent)
+    [row] = await inbox.list()
+    assert (await inbox.list(for_=ANN), await inbox.list(for_=EVE)) == ([], [row])
+    row = await inbox.approve(row, by=EVE)
+    assert (await inbox.list(for_=ANN), await inbox.list(for_=EVE)) == ([row], [])
+
+
 async def test_the_requester_alone_says_no(store: Any) -> None:
     agent, inbox = clerk(confirm=True, role="ops", deny_quorum=2), Inbox(store)
     run = await paused(store, agent)
@@ -139,7 +149,13 @@ async def test_who_breaks_the_glass_decides_alone_and_says_why(store: Any) -> No
     for who in (ANN, EVE, "gus", Decider("eve", roles=("chief",), strength="authenticated")):
         with pytest.raises(NotAllowed):
             await inbox.approve(row, by=who, break_glass=True, note="the site is down")
-    for words in ({}, {"note": " \u200b"}, {"note": "so", "edit": {"amount": 1}}, {"note": "so", "grant": Grant()}):
+    wrong: list[Any] = [
+        {},
+        {"note": " \u200b"},
+        {"note": "so", "edit": {"amount": 1}},
+        {"note": "so", "grant": Grant()},
+    ]
+    for words in wrong:
         with pytest.raises(UserError):
             await inbox.approve(row, by=GUS, break_glass=True, **words)
     assert (await inbox.approve(row, by=GUS, break_glass=True, note="the site is down")).state == "approve"
@@ -160,7 +176,7 @@ async def test_without_glass_there_is_nothing_to_break(store: Any) -> None:
         with pytest.raises(UserError, match=r"break_glass|confirm"):
             Approval(**wrong)  # pyright: ignore[reportArgumentType]  # it is wrong on purpose
     with pytest.raises(UserError, match="no one to escalate to"):
-        Approval(confirm=True, expires="1h", on_expiry="escalate", escalate_to=["ann"])
+        Approval(confirm=True, expires="1h", on_expiry="escalate", escalate_to=("ann",))
 
 
 @pytest.mark.parametrize("streamed", [False, True])

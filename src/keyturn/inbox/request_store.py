@@ -213,7 +213,7 @@ class RequestStore:
         """Return whether somebody may decide a request, a signature aside."""
         shown = row.request
         try:
-            who = await self.who(for_, shown.terms, shown.requester, scopes=())
+            who = await self.who(for_, shown.terms_now, shown.requester, scopes=())
         except NotAllowed:
             return False
         return may_decide(shown, who)

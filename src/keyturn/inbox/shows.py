@@ -13,7 +13,7 @@ def may_decide(request: Request, who: Decider) -> bool:
     """Return whether a person may decide a request, in the step that is due, a signature aside."""
     if request.kind == "review":
         return not kept_from_review(request.terms, request.not_for, who, request.requester)
-    return not who.is_any_of(request.not_for) and not kept_out(request.terms, who, request.requester)
+    return not who.is_any_of(request.not_for) and not kept_out(request.terms_now, who, request.requester)
 
 
 def is_from(row: RequestRow, source: RequestSource) -> bool:

@@ -61,20 +61,23 @@ class Visibility:
         if row.state == "damaged":
             return False
         shown = row.request
-        if shown.requester == self.visitor.id or self.may_decide(shown) or self._may_break_glass(shown):
-            return True
-        return bool(shown.steps) and any(self._may(each, shown.requester) for each in shown.every_step)
+        return shown.requester == self.visitor.id or self._takes_part(shown) or self._may_break_glass(shown)
 
     def may_decide(self, request: Request) -> bool:
-        """Return whether they may decide a request, a signature aside."""
-        who = self._decider(request.terms, request.requester)
+        """Return whether they may decide a request, in the step that is due, a signature aside."""
+        who = self._decider(request.terms_now, request.requester)
         return who is not None and may_decide(request, who)
 
     def must_decide(self, request: Request) -> None:
         """Refuse whoever may not decide a request, before anything that they sent is compared with it."""
         voted = request.kind != "review" and self.visitor.id in request.not_for  # they can withdraw it
-        if not (voted or self.may_decide(request) or self._may_break_glass(request)):
+        if not (voted or self._takes_part(request) or self._may_break_glass(request)):
             raise NotAllowed(f"you cannot decide this request of {request.tool!r}: its terms name others")
+
+    def _takes_part(self, request: Request) -> bool:
+        """Return whether they may decide a request in one of its steps, met or not."""
+        steps = () if request.kind == "review" else request.every_step
+        return self.may_decide(request) or any(self._may(each, request.requester) for each in steps)
 
     def _may_break_glass(self, request: Request) -> bool:
         """Return whether they may approve a request alone in an emergency."""
