@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import json
 import re
+import sys
 from pathlib import Path
 from typing import Any
 
@@ -15,6 +16,7 @@ from keyturn.core.people import Decider
 from keyturn.directory.book import Book
 from keyturn.directory.events import PersonAdded
 from keyturn.directory.people import People
+from keyturn.inbox.personal import InboxOwner, PersonalInbox
 from keyturn.journal import opened
 from keyturn.support.keys import state_directory
 
@@ -217,6 +219,26 @@ def test_after_init_the_next_command_needs_no_export(
     assert main(["users", "list", "--journal", "sqlite:///runs.db"]) == 0
     assert main(["users", "add", "dan", "--journal", "sqlite:///runs.db"]) == 1
     assert "it was read from KEYTURN_TOKEN: issue another with keyturn users token" in capsys.readouterr().err
+
+
+def test_the_token_of_init_signs_its_user_in_at_the_terminal_inbox(
+    tmp_path: Path, own_key: None, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for name in ("KEYTURN_JOURNAL", "KEYTURN_AS", "KEYTURN_TOKEN"):
+        monkeypatch.delenv(name, raising=False)
+    monkeypatch.chdir(tmp_path)
+    assert main(["init", "ada", "--journal", "sqlite:///runs.db"]) == 0
+    seated: list[InboxOwner] = []
+
+    async def opened_screen(inbox: PersonalInbox, _keyfile: str) -> int:
+        seated.append(await inbox.who())
+        return 0
+
+    monkeypatch.setattr("keyturn.cli.inbox._open", opened_screen)
+    for stream in (sys.stdin, sys.stdout):
+        monkeypatch.setattr(stream, "isatty", lambda: True)
+    assert main(["inbox"]) == main(["inbox", "--as", "ada"]) == 0
+    assert seated == [InboxOwner("ada", verified=True), InboxOwner("ada", verified=False)]
 
 
 def test_a_token_can_be_redirected_to_a_file_and_a_file_that_holds_more_is_refused(

@@ -93,14 +93,16 @@ class Desk:
 
 
 @asynccontextmanager
-async def desk(*names: str, person: str = "ada", size: tuple[int, int] = (120, 40)) -> AsyncGenerator[Desk]:
+async def desk(
+    *names: str, person: str = "ada", size: tuple[int, int] = (120, 40), unverified: bool = False
+) -> AsyncGenerator[Desk]:
     """Open the inbox of an office in which these agents ask."""
     clock = Clock()
     async with App(office(), MemoryJournal(clock=clock)) as app:
         await peopled(app)
         if names:
             await opened(app, *names)
-        async with sitting(app, clock, person, size) as made:
+        async with sitting(app, clock, person, size, unverified=unverified) as made:
             await made.until(lambda: len(made.screen.list.entries) >= len(names))
             await made.until(lambda: not names or made.shown)
             yield made
@@ -108,9 +110,16 @@ async def desk(*names: str, person: str = "ada", size: tuple[int, int] = (120, 4
 
 @asynccontextmanager
 async def sitting(
-    app: App, clock: Clock, person: str, size: tuple[int, int] = (120, 40), inbox: Inbox | None = None
+    app: App,
+    clock: Clock,
+    person: str,
+    size: tuple[int, int] = (120, 40),
+    inbox: Inbox | None = None,
+    *,
+    unverified: bool = False,
 ) -> AsyncGenerator[Desk]:
-    """Open the inbox of an app, or of its journal alone, for one person."""
-    screen = InboxApp(InboxSeat((inbox or app.inbox).as_person(Login(person)), person))
+    """Open the inbox of an app, or of its journal alone, for one person, by their name alone if it is `unverified`."""
+    own = (inbox or app.inbox).as_person(person if unverified else Login(person))
+    screen = InboxApp(InboxSeat(own, person, unverified=unverified))
     async with screen.run_test(size=size) as pilot:
         yield Desk(screen, pilot, app, clock)

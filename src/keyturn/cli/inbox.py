@@ -37,7 +37,8 @@ async def _open(inbox: PersonalInbox, keyfile: str) -> Told | int:
     from ..inbox_screen.reading import InboxSeat
     from ..inbox_screen.screen import InboxApp
 
-    await InboxApp(InboxSeat(inbox, (await inbox.who()).id, keyfile)).run_async()
+    owner = await inbox.who()
+    await InboxApp(InboxSeat(inbox, owner.id, keyfile, unverified=not owner.verified)).run_async()
     return 0
 
 

@@ -11,12 +11,15 @@ from ..directory.login import DECIDE, By, Login
 from ..directory.people import People
 from .with_journal import PERSON, TOKEN, by_of, remembered_of, token_of
 
+#: Of the inbox: a command that decides, and the screen, which reads first.
+_OF_INBOX = (DECIDE, "read")
+
 
 async def login_of(people: People, arguments: argparse.Namespace, scope: str) -> Login | None:
     """Return who logs in by a token, or None where there is no token."""
     token = token_of(arguments)
     if token is None:
-        return await _remembered(people, arguments) if scope == DECIDE else None
+        return await _remembered(people, arguments) if scope in _OF_INBOX else None
     try:
         login = await people.login(token, scope)
     except NotAllowed as error:
@@ -31,7 +34,8 @@ async def login_of(people: People, arguments: argparse.Namespace, scope: str) ->
 async def _remembered(people: People, arguments: argparse.Namespace) -> Login | None:
     """Return the login of the token that `keyturn init` issued here, while it is valid and nobody else is named.
 
-    Decisions need it: a name alone proves nothing there. The directory is changed by the name, which may do more.
+    Decisions need it, and the screen that makes them: a name alone proves nothing there. The directory is changed by
+    the name, which may do more.
     """
     known = remembered_of(arguments)
     named = getattr(arguments, "by", None) or os.environ.get(PERSON)

@@ -15,7 +15,7 @@ from ..inbox.naming import Outcome
 from ..inbox.personal import SIGNABLE, Details, Marking, Verdict, signed_of
 from ..journal.rows import RequestRow
 from ..presenting.asking import STATES, is_held, unrecorded
-from ..presenting.recorded import ANSWERS, overrules, starts_with
+from ..presenting.recorded import ANSWERS, Recorded, overrules, starts_with
 from ..presenting.shown_request import ShownRequest
 from ..screens.asking import TextDialog
 from ..screens.call_view import CallView
@@ -25,7 +25,7 @@ from ..screens.letters_app import LettersApp
 from ..screens.quiet import Quiet
 from .dialogs import AlikeDialog
 from .help import help_rows
-from .reading import InboxSeat
+from .reading import Detail, InboxSeat
 from .request_view import InboxRequestView
 from .signing import SignDialog, sign_off_screen
 
@@ -97,19 +97,24 @@ class InboxDecidingApp(LettersApp[None]):
                 self._own.discard(name)
             return
         await self.look()
-        self.say_of(request, done, await self._came_of(row), "good")
+        text = await self._came_of(row)
+        self.say_of(request, done, text, "good")
+        self._came = name, text
 
     async def _came_of(self, row: RequestRow) -> str:
         """Say what came of a decision that was just made, and which key undoes it."""
         try:
-            made = (await self.seat.reads(row.id)).recorded
+            return came_words(row, (await self.seat.reads(row.id)).recorded)
         except KeyturnError:  # it is on record, and what came of it cannot be read
-            made = None
-        if made is None:
-            return "" if row.state == "open" else STATES.get(row.state, row.state)
-        if made.undo == "approval":
-            return f"{made.heading} {made.then.removesuffix('.')}: press u."
-        return f"{made.heading} {made.then}{' Press u to withdraw your vote.' if made.undo else ''}"
+            return came_words(row, None)
+
+    def say_what_came(self, detail: Detail) -> None:
+        """Say anew what came of a decision that was made here, as long as that is still what is said below."""
+        name, said = self._came
+        if name == detail.row.id and said:
+            text = came_words(detail.row, detail.recorded)
+            self.view.renew_notice(said, text)
+            self._came = name, text
 
     async def deliver(self, request: ShownRequest, verdict: Verdict, **details: Unpack[Details]) -> None:
         """Record a verdict on exactly what was shown, signed where the terms want that."""
@@ -346,6 +351,16 @@ class InboxDecidingApp(LettersApp[None]):
     def __init__(self) -> None:
         super().__init__()
         self._own = set[str]()  # requests that were decided here: nobody is told of those
+        self._came = ("", "")  # the request that was decided last, and what was said of it
+
+
+def came_words(row: RequestRow, made: Recorded | None) -> str:
+    """Return what came of a decision, and which key undoes it."""
+    if made is None:
+        return "" if row.state == "open" else STATES.get(row.state, row.state)
+    if made.undo == "approval":
+        return f"{made.heading} {made.then.removesuffix('.')}: press u."
+    return f"{made.heading} {made.then}{' Press u to withdraw your vote.' if made.undo else ''}"
 
 
 def _asking(request: ShownRequest) -> tuple[str, str, int]:

@@ -27,6 +27,8 @@ from ..presenting.recorded import Recorded
 from ..presenting.shown_request import ShownRequest, bare_item
 from ..presenting.trail import TrailMark
 
+_SIGN_IN = "Sign in: open the inbox with --token-file FILE, or set KEYTURN_TOKEN."
+
 
 class RemoteRequest(ShownRequest):
     """Holds a waiting call of a server, which alone can check a change of it."""
@@ -101,11 +103,15 @@ class Detail(NamedTuple):
 
 
 class InboxSeat:
-    """Lists, reads and decides in the inbox of one person; `keyfile` is what signs, "" for the key in ~/.ssh."""
+    """Lists, reads and decides in the inbox of one person; `keyfile` is what signs, "" for the key in ~/.ssh.
 
-    def __init__(self, inbox: PersonalInbox, person: str, keyfile: str = "") -> None:
+    `unverified` says that they only gave their name, which decides nothing where the terms name approvers.
+    """
+
+    def __init__(self, inbox: PersonalInbox, person: str, keyfile: str = "", *, unverified: bool = False) -> None:
         self.inbox = inbox
         self.person = person
+        self.unverified = unverified
         self._keyfile = keyfile
 
     @property
@@ -138,7 +144,7 @@ class InboxSeat:
         return Detail(
             row,
             request,
-            found.standing,
+            self._with_remedy(found.standing),
             found.context,
             found.trail,
             found.lines,
@@ -148,6 +154,10 @@ class InboxSeat:
             found.missed,
             found.thread,
         )
+
+    def _with_remedy(self, found: Standing) -> Standing:
+        """Add how to sign in to what keeps a bare name from deciding."""
+        return found._replace(why=f"{found.why} {_SIGN_IN}") if self.unverified and found.why else found
 
     async def _request(self, row: RequestRow) -> ShownRequest:
         if self.inbox.server is not None:

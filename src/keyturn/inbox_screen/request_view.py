@@ -119,12 +119,21 @@ class InboxRequestView(CallView):
             made.pop("x", None)
         return made | _BESIDE
 
-    def say_nothing_to_withdraw(self) -> None:
-        """Say why the letter that withdraws does nothing here."""
+    def say_why_not(self, letter: str) -> None:
+        """Say why a letter does nothing here: the one that withdraws, or one that this person may not use."""
         if self.request is None or self.detail is None:
             return
-        made = self.detail.recorded
-        self.say("Nothing to withdraw", "you have no vote on this request" if made is None else made.then, "waits")
+        made, why = self.detail.recorded, self.detail.standing.why
+        if letter == "u":
+            self.say("Nothing to withdraw", "you have no vote on this request" if made is None else made.then, "waits")
+        elif letter in _LETTERS and why:
+            self.say("Nothing was recorded", why, "waits")
+
+    def renew_notice(self, before: str, text: str) -> None:
+        """Say something else where this is still what is said."""
+        if self._notice and self._notice[0][2] == before != text:
+            style, lead, _ = self._notice[0]
+            self.say(lead, text, style)
 
     def key_words(self, request: ShownRequest) -> list[tuple[str, LiteralString]]:
         """Return the keys as they stand below the request; where there is little room, the first of them."""

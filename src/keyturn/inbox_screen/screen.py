@@ -25,7 +25,7 @@ from ..inbox.listing import Filters, Listed
 from ..journal.rows import RequestRow
 from ..presenting.asking import NOTHING_RAN, STATES
 from ..presenting.clock import span
-from ..presenting.list_row import row_of
+from ..presenting.list_row import ListRow, row_of
 from ..presenting.source import PARTS, RequestSource
 from ..render.escape import escape
 from ..screens.drawing import Row, labelled, ours
@@ -79,6 +79,7 @@ class InboxApp(InboxDecidingApp):
         self._listed = Listed((), 0, True)
         self._ahead = 0  # of the journal's clock before ours
         self._gone = dict[str, str]()
+        self._over = dict[str, ListRow]()  # what this person missed stays below what is open
         self._fresh = 0
         self._away = ""
         self._looking = asyncio.Lock()
@@ -160,9 +161,14 @@ class InboxApp(InboxDecidingApp):
             now, shown = self.now(), set(self.list.ids)
             made = {row.id: row_of(row, now) for row in self._listed.rows}
             if renew or not shown:
-                self._gone.clear()
+                await self._note_missed()
+                if not self.is_running:
+                    return
+                over = {} if self.chosen.any else {name: row for name, row in self._over.items() if name not in made}
+                self._gone = dict.fromkeys(over, STATES["expire"])
                 self._fresh = 0
-                self.list.show(list(made.values()))
+                self.list.show([*made.values(), *over.values()])
+                self.list.renew(made, self._gone)
             else:
                 self._gone |= await self._ended([name for name in shown if name not in made])
                 if not self.is_running:
@@ -171,6 +177,13 @@ class InboxApp(InboxDecidingApp):
                 self.list.renew(made, self._gone)
             self._draw_top()
             await self._read()
+
+    async def _note_missed(self) -> None:
+        """Note which of those that expired in the list this person could have decided."""
+        for entry in [each for each in self.list.entries if each.gone == STATES["expire"]]:
+            with contextlib.suppress(KeyturnError):
+                if entry.row.id not in self._over and (await self.seat.reads(entry.row.id)).missed:
+                    self._over[entry.row.id] = entry.row
 
     async def _ended(self, names: list[str]) -> dict[str, str]:
         """Return what became of those that wait no longer."""
@@ -203,6 +216,7 @@ class InboxApp(InboxDecidingApp):
             view.show(detail)
         elif (before.state, before.head) != (detail.state, detail.head) or before.standing != detail.standing:
             view.show(detail)
+            self.say_what_came(detail)
             self._tell_change(before, detail)
 
     def _tell_change(self, before: Detail, detail: Detail) -> None:
@@ -233,8 +247,8 @@ class InboxApp(InboxDecidingApp):
         if shown and self.view.take(letter, event.time):
             event.stop()
             event.prevent_default()
-        elif shown and letter == "u":
-            self.view.say_nothing_to_withdraw()
+        elif shown:
+            self.view.say_why_not(letter)
 
     def action_go(self, step: int) -> None:
         """Move the cursor."""
@@ -309,16 +323,16 @@ class InboxApp(InboxDecidingApp):
         shown = f", first {len(listed.rows)} shown" if listed.found > len(listed.rows) else ""
         mine = " that you may decide" if self.chosen.mine else ""
         told = f"  {count} pending{mine}{shown}  as "
-        person = self.seat.person
-        yield [("title", "keyturn inbox"), ("quiet", (told + escape(person, keep=""))[: max(width - 14, 0)])]
+        person = f"{escape(self.seat.person, keep='')}{', an unverified name' if self.seat.unverified else ''}"
+        yield [("title", "keyturn inbox"), ("quiet", (told + person)[: max(width - 14, 0)])]
 
     def _fresh_rows(self, width: int) -> Iterator[Row]:
         if self._away:
             yield from labelled("bad", _AWAY[self.seat.place], self._away, width)
         elif self._fresh:
             yield from ours("waits", "{} new, press n", width, self._fresh)
-        elif self._gone:
-            yield from ours("quiet", "{} decided; press n to hide them", width, len(self._gone))
+        elif done := len(self._gone.keys() - self._over.keys()):
+            yield from ours("quiet", "{} decided; press n to hide them", width, done)
 
     def _empty_rows(self, width: int) -> Iterator[Row]:
         if self.chosen.any:
