@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import asyncio
+import json
 import time
+from asyncio.subprocess import PIPE
 from collections.abc import Awaitable, Callable, Iterator
 from pathlib import Path
 from typing import Any
@@ -21,6 +23,7 @@ from keyturn.mcp_gate.pins import Pins, ToolChange
 from keyturn.mcp_gate.proxy import McpGate, _Called  # pyright: ignore[reportPrivateUsage]  # one step of a call
 from keyturn.mcp_gate.records import GateRecords, OpenAsk
 from keyturn.policies.rules import Policy, allow, deny
+from tests import forked
 from tests.mcp.conftest import Program, log
 from tests.mcp_gate.shops import Shop, none_pending, pending_are, text_of
 from tests.server.programs import Port
@@ -180,6 +183,29 @@ async def test_a_server_that_dies_after_the_claim_leaves_the_call_in_doubt(shop:
         row = await shop.pending()
         assert (row.kind, shop.bought) == ("in_doubt", ["1 bomb"])
         await shop.there(shop.port.app.inbox.resolve(row, "did_not_run", by="ada"))
+
+
+@pytest.mark.parametrize("listening", [pytest.param(False, marks=pytest.mark.trial), True], ids=["stdio", "http"])
+async def test_a_gate_whose_server_ended_says_so_and_ends(shop: Shop, listening: bool) -> None:
+    """It answered every later call with an error, for as long as it ran."""
+    at = ("--listen", "127.0.0.1:0") if listening else ()
+    program = [forked.python(), *shop.program(*at, "--ungated", "buy", "--name", str(listening))]
+    gate = await asyncio.create_subprocess_exec(*program, stdin=PIPE, stdout=PIPE, stderr=PIPE, env=shop.environment())
+    assert gate.stdin is not None
+    assert gate.stderr is not None
+    if listening:
+        line = await gate.stderr.readline()
+        async with shop.over_http(line.decode().split()[-1], "legacy") as client:
+            await asyncio.gather(client.call_tool("buy", {"item": "bomb"}), return_exceptions=True)
+    else:
+        who = {"protocolVersion": "2025-11-25", "capabilities": {}, "clientInfo": {"name": "raw", "version": "1"}}
+        call = {"name": "buy", "arguments": {"item": "bomb"}}
+        for number, (method, params) in enumerate({"initialize": who, "tools/call": call}.items()):
+            message = {"jsonrpc": "2.0", "id": number, "method": method, "params": params}
+            gate.stdin.write(json.dumps(message).encode() + b"\n")
+    assert await asyncio.wait_for(gate.wait(), 30) == 1
+    assert b"the MCP server ended: start the gate again" in await gate.stderr.read()
+    assert shop.bought == ["1 bomb"]
 
 
 async def test_a_policy_decides_by_server_tool_and_argument_and_without_a_server_nothing_is_forwarded(

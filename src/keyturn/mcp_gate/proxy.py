@@ -10,9 +10,9 @@ from __future__ import annotations
 import asyncio
 import fnmatch
 import time
-from collections.abc import Sequence
+from collections.abc import Awaitable, Sequence
 from functools import partial
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, TypeVar
 
 import mcp_types as types
 from mcp import Client
@@ -29,6 +29,7 @@ from .listed import ListedTools
 from .pins import ACCEPT, ACCEPT_WORDS, BY_A_PERSON, Pins, ToolChange
 from .tasks import Task, Tasks, declares_tasks
 
+_T = TypeVar("_T")
 _ROUNDS = 10
 _RESULT = TypeAdapter[types.CallToolResult | types.InputRequiredResult](
     types.CallToolResult | types.InputRequiredResult
@@ -74,6 +75,8 @@ class McpGate:
         self._exchanges = exchanges
         self._changes = changes
         self._tasks = Tasks(self._call, self._forgotten)
+        #: Set once the connection to the server was found closed.
+        self.lost = asyncio.Event()
 
     @property
     def _info(self) -> types.Implementation:
@@ -130,7 +133,7 @@ class McpGate:
 
     async def _list_tools(self, context: Any, params: types.PaginatedRequestParams | None) -> types.ListToolsResult:
         page = _page(params)
-        made = await self._up.session.list_tools(params=page)
+        made = await self._asked(self._up.session.list_tools(params=page))
         client = (id(holding_of(context, self._holding)), client_of(context))
         self._tools.listed(client, made.tools, first=page is None or page.cursor is None)
         return made
@@ -176,6 +179,8 @@ class McpGate:
             approved = await (while_there(context, work) if task is None else work)
         except NotForwarded as refused:
             return _error(str(refused))
+        except MCPError as error:
+            return _error(f"Not run: the MCP server did not list its tools ({error}).")
         except Exception as error:  # whatever fails, the call is not forwarded
             return _error(f"Not run: no approval could be asked for ({type(error).__name__}).")
         return await self._exchanges.begun(context, known, partial(self._worked, holding, call, approved))
@@ -254,11 +259,21 @@ class McpGate:
         said = ("", None) if tool is None else (tool.description or "", tool.input_schema)
         return GatedCall(call.client, self._server_name, call.tool, call.arguments, *said)
 
+    async def _asked(self, answer: Awaitable[_T]) -> _T:
+        """Return what the server answers."""
+        try:
+            return await answer
+        except MCPError as error:
+            if error.code == types.CONNECTION_CLOSED:
+                self.lost.set()
+            raise
+
     async def _look(self) -> None:
         """Look at the tools as the server describes them now."""
         tools, cursor = list[types.Tool](), None
         for _ in range(100):
-            page = await self._up.session.list_tools(params=types.PaginatedRequestParams(cursor=cursor))
+            params = types.PaginatedRequestParams(cursor=cursor)
+            page = await self._asked(self._up.session.list_tools(params=params))
             tools += page.tools
             cursor = page.next_cursor
             if not cursor:
@@ -274,7 +289,7 @@ class McpGate:
                 name=name, arguments=arguments, input_responses=answers, request_state=state
             )
             # As it was sent: whether it fits the tool's output schema is the client's to check.
-            made = await self._up.session.send_request(types.CallToolRequest(params=asking), _RESULT)
+            made = await self._asked(self._up.session.send_request(types.CallToolRequest(params=asking), _RESULT))
             if isinstance(made, types.CallToolResult):
                 return made
             asked = made.input_requests or {}

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import asyncio
+import contextlib
+import os
 from collections.abc import AsyncGenerator, Callable
 from contextlib import asynccontextmanager
 from dataclasses import replace
@@ -21,6 +24,8 @@ from .proxy import McpGate
 from .records import GateRecords, records_file
 
 _GRACE = 10.0
+_ANSWERED = 0.5  # seconds in which the last answers are written
+_ENDED = "the MCP server ended: start the gate again"
 _CHANGED = "its calls wait until a person accepts the definition"
 
 
@@ -63,7 +68,26 @@ async def serve_stdio(at: Any, settings: GateSettings, token: str, tell: Callabl
         AsyncClient(settings.server, token) as keyturn,
         settings.gate(at, settings.holding("", keyturn), tell) as gate,
     ):
-        await gate.serve()
+        ending = asyncio.ensure_future(_ended_with(gate, at, tell))
+        try:
+            await gate.serve()
+        finally:
+            ending.cancel()
+
+
+async def _ended_with(gate: McpGate, at: Any, tell: Callable[[str], None]) -> None:
+    """End the process once its MCP server has ended, so that its client starts both anew."""
+    await _lost(gate, at)
+    tell(_ENDED)
+    with contextlib.suppress(TimeoutError):
+        await asyncio.wait_for(gate.end(), _GRACE)  # which reports calls that are in doubt
+    await asyncio.sleep(_ANSWERED)
+    os._exit(1)  # no read of stdin can be cancelled
+
+
+async def _lost(gate: McpGate, at: Any) -> None:
+    """Return once the server behind has ended; one that is reached by its URL may be there again."""
+    await (asyncio.Event() if isinstance(at, str) else gate.lost).wait()
 
 
 async def serve_http(at: Any, settings: GateSettings, address: ListeningAddress, tell: Callable[[str], None]) -> None:
@@ -75,9 +99,15 @@ async def serve_http(at: Any, settings: GateSettings, address: ListeningAddress,
                 listening.listen()  # who reads the URL may connect
                 tell(f"serving {replace(address, port=listening.getsockname()[1]).url}{PATH}")
                 served = ListeningGate(gate, callers, address.known_hosts)
-                await Running(served, address, grace=_GRACE).serve([listening])
+                running = Running(served, address, grace=_GRACE)
+                lost = asyncio.ensure_future(_lost(gate, at))
+                lost.add_done_callback(lambda done: None if done.cancelled() else running.stop())
+                await running.serve([listening])
+                ended = not lost.cancel()
         finally:
             await callers.close()
+    if ended:
+        raise UserError(_ENDED)
 
 
 def listening_address(given: str, hosts: tuple[str, ...], *, secure: bool) -> ListeningAddress:
