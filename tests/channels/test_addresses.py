@@ -22,8 +22,9 @@ from keyturn.channels.addresses import is_public
 from keyturn.channels.base import ChannelBusy, ChannelRefused
 from keyturn.channels.https import NotTaken, Poster
 from keyturn.channels.webhook import WebhookChannel
+from keyturn.testing.loopback.lines import LoopbackListener
 from keyturn.testing.loopback.receiver import ReceiverServer
-from keyturn.testing.loopback.wire import HttpReply
+from keyturn.testing.loopback.wire import HttpReply, receive
 from tests.table import each
 from tests.waiting import turns_of_the_loop
 
@@ -168,6 +169,22 @@ async def test_each_answer_means_something(reply: HttpReply, expected: type[Exce
         with pytest.raises(expected):
             await Poster(loopback=True).post(server.url, b"x", {})
         assert len(server.requests) == 1, "no redirect is followed"
+
+
+class TwoParts(LoopbackListener):
+    """Answers without a length, in two parts, and hangs up."""
+
+    async def converse(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        await receive(reader)
+        for part in (b"HTTP/1.1 200 OK\r\n\r\n{", b"}"):
+            writer.write(part)
+            await writer.drain()
+            await turns_of_the_loop(20)
+
+
+async def test_an_answer_without_a_length_is_read_until_its_receiver_hangs_up() -> None:
+    async with TwoParts() as server:
+        assert await Poster(loopback=True).exchange(server.url, b"x", {}) == (200, b"{}")
 
 
 async def test_a_slow_or_endless_answer_is_bounded() -> None:

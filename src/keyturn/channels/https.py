@@ -154,9 +154,17 @@ async def _body(reader: asyncio.StreamReader, fields: Mapping[str, str]) -> byte
             return await _chunks(reader)
         if "content-length" in fields:
             return await reader.readexactly(_bounded(int(fields["content-length"])))
-        return await reader.read(_HEAD)
+        return await _rest(reader)
     except (ValueError, asyncio.IncompleteReadError, asyncio.LimitOverrunError):
         raise NotTaken("the receiver's answer cannot be read") from None
+
+
+async def _rest(reader: asyncio.StreamReader) -> bytes:
+    read = b""
+    while part := await reader.read(_HEAD):
+        read += part
+        _bounded(len(read))
+    return read
 
 
 async def _chunks(reader: asyncio.StreamReader) -> bytes:
