@@ -100,7 +100,13 @@ class AcpGate:
             return
         task = asyncio.ensure_future(self._decided(permission))
         self._held[task] = permission
-        task.add_done_callback(self._held.pop)
+        task.add_done_callback(self._ended)
+
+    def _ended(self, task: asyncio.Task[None]) -> None:
+        """Answer a request whose turn was cancelled, also where nothing had been done for it yet."""
+        permission = self._held.pop(task)
+        if task.cancelled():
+            self._to_agent(_line(permission.cancelled()))
 
     def _cancel(self, session: Any) -> None:
         for task, permission in list(self._held.items()):
@@ -108,13 +114,10 @@ class AcpGate:
                 task.cancel()
 
     async def _decided(self, permission: Permission) -> None:
-        """Answer one request for permission, once it is decided."""
+        """Answer one request for permission, once it is decided; where this is cancelled, `_ended` does."""
         attempt = Attempt()
         try:
             await self._claim(permission, attempt)
-        except asyncio.CancelledError:
-            self._to_agent(_line(permission.cancelled()))
-            raise
         except Exception as error:  # it was rejected, or the server is away: no decision is no permission
             self._log(f"not allowed: {str(error) or type(error).__name__}")
         self._to_agent(_line(permission.answered(allowed=attempt.claim is not None)))
