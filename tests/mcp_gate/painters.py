@@ -49,8 +49,9 @@ def painter(done: list[str]) -> Server[Any]:
     return Server("painter", on_list_tools=tools, on_call_tool=call)
 
 
-async def red(_context: Any, params: types.ElicitRequestParams) -> types.ElicitResult:
+async def red(context: Any, params: types.ElicitRequestParams) -> types.ElicitResult:
     """Answer as the user of a client."""
+    del context
     assert params.message == "Which color?"
     return RED
 

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Iterator
+from functools import partial
+from types import SimpleNamespace
 from typing import Any
 
 import mcp_types as types
@@ -11,11 +13,20 @@ import pytest
 from mcp import Client
 
 from keyturn import ExternalAgent
-from keyturn.mcp_gate.exchanges import Exchanges
+from keyturn.client.client import AsyncClient
+from keyturn.gating.errors import NOT_RUN
+from keyturn.mcp_gate.callers import silent
+from keyturn.mcp_gate.changes import ListChanges
+from keyturn.mcp_gate.exchanges import Exchanges, ServerExchange
+from keyturn.mcp_gate.holding import Approved, GatedCall, Holding
+from keyturn.mcp_gate.pins import Pins
+from keyturn.mcp_gate.proxy import McpGate
+from keyturn.mcp_gate.records import GateRecords
 from tests.mcp_gate.painters import ASKED, gate_of, red
 from tests.mcp_gate.shops import Shop, text_of
 from tests.server.programs import Port
 
+PAINT = types.CallToolRequestParams(name="paint", arguments={})
 ERAS = ("auto", "legacy")
 
 
@@ -85,16 +96,57 @@ async def test_a_gate_that_ends_while_its_client_has_a_question_leaves_the_call_
     await shop.there(shop.port.app.inbox.resolve(row, "did_not_run", by="ada"))
 
 
+@pytest.mark.parametrize("moment", ["claimed", "forwarded"])
+async def test_a_call_that_is_given_up_between_its_claim_and_its_first_step_is_not_in_doubt(
+    shop: Shop, monkeypatch: pytest.MonkeyPatch, moment: str
+) -> None:
+    async with AsyncClient(shop.port.url, shop.token) as keyturn:
+        exchanges, holding = Exchanges(), Holding(keyturn.asks, 30)
+        up: Any = SimpleNamespace(server_info=None, session=None)
+        gate = McpGate(up, exchanges, ListChanges(), Pins(GateRecords()), holding)
+        call = GatedCall("a 1", "painter", "paint", {"moment": moment}, "Paint.", None)
+
+        async def now() -> GatedCall:
+            return call
+
+        async def approved(*_given: Any) -> Approved:
+            made = await holding.approved(call, silent, now)
+            if moment == "claimed":
+                calling.cancel()
+            return made
+
+        begun = Exchanges.begun
+
+        async def begun_late(*given: Any) -> Any:
+            if moment == "forwarded":
+                calling.cancel()
+            return await begun(*given)
+
+        monkeypatch.setattr(McpGate, "_approved", approved)
+        monkeypatch.setattr(Exchanges, "begun", begun_late)
+        context: Any = SimpleNamespace(request=None, session=None)
+        calling = asyncio.ensure_future(gate._call(context, PAINT))  # pyright: ignore[reportPrivateUsage]  # its turns
+        row = await shop.decided("approve")
+        with pytest.raises(asyncio.CancelledError):
+            await calling
+        await exchanges.end()
+        state = await keyturn.asks.get(row.run)
+        assert (state.status, state.result) == ("failed", NOT_RUN)
+
+
 async def test_a_server_that_asks_while_two_calls_are_at_work_is_declined() -> None:
     exchanges = Exchanges()
     at_work = [asyncio.Event() for _ in range(2)]
 
-    async def working(event: asyncio.Event, _exchange: Any) -> types.CallToolResult:
+    async def working(event: asyncio.Event, _exchange: ServerExchange) -> types.CallToolResult:
         await event.wait()
         return types.CallToolResult(content=[])
 
+    async def unbegun() -> None:
+        raise AssertionError("each call begins")
+
     calls = [
-        asyncio.ensure_future(exchanges.begun(None, str(number), lambda each, event=event: working(event, each)))
+        asyncio.ensure_future(exchanges.begun(None, str(number), partial(working, event), unbegun))
         for number, event in enumerate(at_work)
     ]
     await asyncio.wait(calls, timeout=0)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Coroutine
 from typing import Any, TypeVar
 
 import mcp_types as types
@@ -27,12 +26,12 @@ def holding_of(context: Any, only: Holding | None) -> Holding:
     return found
 
 
-async def while_there(context: Any, work: Coroutine[Any, Any, _T]) -> _T:
-    """Return what comes of some work, which is cancelled where its client goes away."""
+async def while_there(context: Any, task: asyncio.Future[_T]) -> _T:
+    """Return what comes of a task, which is cancelled where its client goes away."""
     gone: asyncio.Event | None = _of_request(context, GONE)
     if gone is None:
-        return await work
-    task, watch = asyncio.ensure_future(work), asyncio.ensure_future(gone.wait())
+        return await task
+    watch = asyncio.ensure_future(gone.wait())
     try:
         await asyncio.wait((task, watch), return_when=asyncio.FIRST_COMPLETED)
         if not task.done():

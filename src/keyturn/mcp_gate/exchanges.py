@@ -21,6 +21,7 @@ from .holding import NotForwarded
 
 #: How many seconds a client has to answer; then the server is told that the question was cancelled.
 _ANSWERED_WITHIN = 600.0
+Work = Callable[["ServerExchange"], Coroutine[Any, Any, types.CallToolResult]]
 Questions = dict[str, types.ElicitRequest]
 Answers = dict[str, types.ElicitResult]
 _UNKNOWN = "Not run: this answers no question of a pending call. Call the tool again without request_state."
@@ -29,11 +30,16 @@ _UNKNOWN = "Not run: this answers no question of a pending call. Call the tool a
 class ServerExchange:
     """Holds one call at its server, and the questions that the server asks about it, one round at a time."""
 
-    def __init__(self, call: str, work: Callable[[ServerExchange], Coroutine[Any, Any, types.CallToolResult]]) -> None:
-        self.call = call
+    def __init__(self, call: str, work: Work, unbegun: Callable[[], Coroutine[Any, Any, None]]) -> None:
+        self.call, self.unbegun = call, unbegun
+        self.began = False
         self._asked = asyncio.Queue[Questions]()
         self._answers: asyncio.Future[Answers] | None = None
-        self.work: asyncio.Future[types.CallToolResult] = asyncio.ensure_future(work(self))
+        self.work: asyncio.Future[types.CallToolResult] = asyncio.ensure_future(self._worked(work))
+
+    async def _worked(self, work: Work) -> types.CallToolResult:
+        self.began = True
+        return await work(self)
 
     async def ask(self, questions: Questions) -> Answers:
         """Ask the client; a question that it does not answer in time is cancelled."""
@@ -77,6 +83,7 @@ class Exchanges:
     def __init__(self) -> None:
         self._at_work = set[ServerExchange]()
         self._suspended = dict[str, ServerExchange]()
+        self._following = set[asyncio.Task[None]]()
 
     async def end(self) -> None:
         """Give up every call that is at work, and wait until that is reported."""
@@ -84,19 +91,32 @@ class Exchanges:
         for each in work:
             each.cancel()
         await asyncio.gather(*work, return_exceptions=True)
+        await asyncio.gather(*self._following, return_exceptions=True)
+
+    def follow(self, work: Coroutine[Any, Any, None]) -> asyncio.Task[None]:
+        """Do what follows where a client gives a call up; the end of the gate waits for it."""
+        task = asyncio.ensure_future(work)
+        self._following.add(task)
+        task.add_done_callback(self._following.discard)
+        return task
 
     async def begun(
-        self, context: Any, call: str, work: Callable[[ServerExchange], Coroutine[Any, Any, types.CallToolResult]]
+        self, context: Any, call: str, work: Work, unbegun: Callable[[], Coroutine[Any, Any, None]]
     ) -> types.CallToolResult | types.InputRequiredResult:
-        """Forward a call, and return its result or a question to its client."""
-        exchange = ServerExchange(call, work)
+        """Forward a call, and return its result or a question to its client.
+
+        `unbegun` follows where the client gives the call up before its first step.
+        """
+        exchange = ServerExchange(call, work, unbegun)
         self._at_work.add(exchange)
         exchange.work.add_done_callback(partial(self._ended, exchange))
         return await self._outcome(context, exchange)
 
     def _ended(self, exchange: ServerExchange, work: asyncio.Future[types.CallToolResult]) -> None:
         self._at_work.discard(exchange)
-        if not work.cancelled():
+        if not exchange.began:
+            self.follow(exchange.unbegun())
+        elif not work.cancelled():
             work.exception()  # of a call whose client never answered, which no other code reads
 
     async def resumed(

@@ -22,7 +22,7 @@ from ..core.approval import Approval
 from ..core.digest import digest
 from ..core.errors import Conflict, NotPending, RunMissing
 from ..engine.run.new_ids import new_id
-from ..gating.claims import claimed_once, renewed, reported
+from ..gating.claims import claimed_once, given_back, renewed, reported
 from ..gating.errors import error_of
 from ..gating.giving_up import unless_given_up
 from .records import GateRecords, OpenAsk
@@ -307,6 +307,11 @@ class Holding:
         """Report what the server answered: that it ran, or that it failed; else the call is in doubt by its time."""
         words = "the server answered an error" if failed else "the server answered"
         await reported(self._asks, *approved, "failed" if failed else "succeeded", words)
+
+    async def give_back(self, approved: Approved) -> None:
+        """Report that a call that was claimed was not forwarded: its client stopped waiting before."""
+        with contextlib.suppress(Exception):  # it is in doubt by its time
+            await given_back(self._asks, *approved)
 
     def stop(self) -> None:
         """Hold calls no longer: each is answered that it is to be repeated."""

@@ -175,15 +175,21 @@ class McpGate:
             known = digest([id(holding), call.client, call.tool, call.arguments])
             if params.request_state is not None:
                 return await self._exchanges.resumed(context, known, params.request_state, params.input_responses)
-            work = self._approved(holding, call)
-            approved = await (while_there(context, work) if task is None else work)
+            claims = list[Approved]()
+            work = asyncio.ensure_future(self._claimed(holding, call, claims))
+            given_up = partial(_given_back, holding, work, claims)
+            try:
+                approved = await (while_there(context, work) if task is None else work)
+            except BaseException:
+                await asyncio.shield(self._exchanges.follow(given_up()))
+                raise
         except NotForwarded as refused:
             return _error(str(refused))
         except MCPError as error:
             return _error(f"Not run: the MCP server did not list its tools ({error}).")
         except Exception as error:  # whatever fails, the call is not forwarded
             return _error(f"Not run: no approval could be asked for ({type(error).__name__}).")
-        return await self._exchanges.begun(context, known, partial(self._worked, holding, call, approved))
+        return await self._exchanges.begun(context, known, partial(self._worked, holding, call, approved), given_up)
 
     async def _worked(
         self, holding: Holding, call: _Called, approved: Approved | None, exchange: ServerExchange
@@ -203,6 +209,12 @@ class McpGate:
         await holding.report(approved, failed=isinstance(made, MCPError) or bool(made.is_error))
         if isinstance(made, MCPError):
             raise made
+        return made
+
+    async def _claimed(self, holding: Holding, call: _Called, claims: list[Approved]) -> Approved | None:
+        """Return the call as it was approved, and keep its claim: a task that is cancelled as it ends has no result."""
+        made = await self._approved(holding, call)
+        claims += [] if made is None else [made]
         return made
 
     async def _approved(self, holding: Holding, call: _Called) -> Approved | None:
@@ -297,6 +309,13 @@ class McpGate:
             answers = {**await exchange.ask(questions)} if questions else None
             state = made.request_state
         return _error(f"The server asked {_ROUNDS} times, and was not answered further.")
+
+
+async def _given_back(holding: Holding, work: asyncio.Future[Any], claims: list[Approved]) -> None:
+    """Give back the claim of a call of which nothing began, if it came to one."""
+    await asyncio.wait((work,))
+    for approved in claims:
+        await holding.give_back(approved)
 
 
 def _called(
