@@ -15,6 +15,7 @@ from keyturn import Agent, App, MemoryJournal, Tenants, UserError
 from keyturn.journal import open_journal
 from keyturn.journal.sqlite import SQLiteJournal
 from keyturn.testing import ScriptedModel
+from tests.fleet.own_engine import LocalEngine
 from tests.waiting import never, turns_of_the_loop, until, until_status
 
 
@@ -25,7 +26,7 @@ class Desk:
         self.begun: list[str] = []
         self.gate = asyncio.Event()
         self.gate.set()
-        self.tenants = Tenants(journal, lambda name: App([self.agent(name)], journal.of(name)), **options)
+        self.tenants: Any = Tenants(journal, lambda name: App([self.agent(name)], journal.of(name)), **options)
 
     def agent(self, tenant: str) -> Agent[Any]:
         async def answer(_request: Any) -> str:
@@ -207,7 +208,7 @@ async def test_limits_that_are_set_while_a_worker_is_at_work_hold_from_then_on()
 async def test_how_long_runs_are_held_and_may_take_can_be_set_while_a_worker_is_at_work() -> None:
     """As of an app: what is set and has no effect would be found out when a worker is stopped, or dies."""
     desk = Desk(MemoryJournal())
-    app = App([desk.agent("alone")], MemoryJournal(), worker=False)
+    app: Any = App([desk.agent("alone")], MemoryJournal(), worker=False)
     await desk.start("one")
     working = [asyncio.ensure_future(each.work()) for each in (app, desk.tenants)]
     await until(lambda: desk.begun and app._workers._at_work)
@@ -265,7 +266,8 @@ async def test_an_app_on_another_store_is_refused(tmp_path: Path) -> None:
     """What is started there would never be executed; the same store, opened once more, is the same."""
     one, other = (f"sqlite:///{tmp_path}/{name}.db" for name in ("one", "other"))
     for mine, theirs, fits in [(one, other, False), (one, one, True)]:
-        journal, second = open_journal(mine), open_journal(theirs)
+        journal: Any = open_journal(mine)
+        second: Any = open_journal(theirs)
         app = App([Agent("desk", model=ScriptedModel(["done"]))], second.of("ann"))
         tenants = Tenants(journal, lambda _name, app=app: app)
         if fits:
@@ -276,3 +278,37 @@ async def test_an_app_on_another_store_is_refused(tmp_path: Path) -> None:
         for each in (journal, second):
             if isinstance(each, SQLiteJournal):
                 await each.close()
+
+
+async def test_the_apps_of_tenants_have_one_engine_together() -> None:
+    """It is opened once, for several tenants; `keyturn serve module:acme --engine` sets it by one of the apps."""
+    opened = list[str | None]()
+
+    class Noting(LocalEngine):
+        @asynccontextmanager
+        async def open(self, tenant: str | None) -> AsyncGenerator[None]:
+            opened.append(tenant)
+            yield
+
+    journal = MemoryJournal()
+    desk, engine = Desk(journal), Noting(journal)
+    one, other = desk.tenants.app("one"), desk.tenants.app("other")
+    one.engine = engine
+    assert desk.tenants.engine is other.engine is engine
+    async with one, other:
+        with pytest.raises(UserError, match="that is open cannot be changed"):
+            other.engine = None
+        working = asyncio.ensure_future(desk.tenants.work())
+        runs = [(app, (await app.start("desk", "go")).id) for app in (one, other)]
+        for app, run in runs:
+            await until_status(app, run, "finished")
+        await desk.tenants.stop()
+        await working
+        [late] = await desk.start("one")
+        await until(lambda: engine.place("one", late))
+    assert opened == [None]
+    assert desk.tenants.engine_deaf == one.engine_deaf == 0
+    one.engine = None
+    assert desk.tenants.engine is None
+    own = App([desk.agent("mine")], journal.of("mine"), engine=engine)
+    assert Tenants(journal, lambda _name: own).app("mine").engine is engine

@@ -87,7 +87,7 @@ class _Engine:
         self.before: list[int] = []
 
     @asynccontextmanager
-    async def open(self) -> AsyncGenerator[None]:
+    async def open(self, _tenant: str | None) -> AsyncGenerator[None]:
         if self._health is None:
             raise OSError("no route to it\nrun forged")
         yield
@@ -119,7 +119,10 @@ class _Engine:
 def test_a_check_says_whether_an_engine_answers_and_whether_its_wakes_are_late(
     health: EngineHealth | None, code: int, row: str, url: str, capsys: Said, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(engine_command, "engine_named", lambda *_named: _Engine(health))
+    def named(*_named: str) -> _Engine:
+        return _Engine(health)
+
+    monkeypatch.setattr(engine_command, "engine_named", named)
     assert shown(capsys, "engine", "check", url, "--engine", "own") == (code, f"engine own: {row}\n")
 
 

@@ -8,7 +8,7 @@ from collections.abc import AsyncGenerator, Sequence
 from contextlib import asynccontextmanager
 from weakref import WeakKeyDictionary
 
-from keyturn.fleet import EngineHealth, EnginePlace, Moves, Wake
+from keyturn.fleet import EngineHealth, EnginePlace, Moves, Wake, WakeOutcome
 from keyturn.journal.base import Store
 
 
@@ -32,12 +32,12 @@ class LocalEngine:
         self._leaving = asyncio.Event()
 
     @asynccontextmanager
-    async def open(self) -> AsyncGenerator[None]:
+    async def open(self, tenant: str | None) -> AsyncGenerator[None]:
         yield
 
     async def work(self, moves: Moves) -> None:
         leaving = asyncio.ensure_future(self._leaving.wait())
-        moving = set[asyncio.Future[object]]()
+        moving = set[asyncio.Future[WakeOutcome]]()
         while not leaving.done():
             there = asyncio.ensure_future(self._queue.there.wait())
             await asyncio.wait({leaving, there}, return_when=asyncio.FIRST_COMPLETED)
@@ -122,3 +122,28 @@ class LyingEngine(LocalEngine):
             super().put(known)
         super().put(Wake(wake.tenant, "a run that is not there", wake.cause))
         super().put(Wake("of another tenant", wake.run, wake.cause))
+
+
+class SlottedEngine(LocalEngine):
+    """Hands over what came first, as many wakes at once as there are slots: without a share for each tenant."""
+
+    async def work(self, moves: Moves) -> None:
+        await super().work(_Slotted(moves))
+
+
+class _Slotted:
+    def __init__(self, moves: Moves) -> None:
+        self._moves, self._free = moves, asyncio.Semaphore(moves.slots)
+        self.slots, self.tenant_slots = moves.slots, moves.tenant_slots
+
+    async def move(self, wake: Wake) -> WakeOutcome:
+        async with self._free:
+            return await self._moves.move(wake)
+
+
+class ForgetfulEngine(LocalEngine):
+    """Hands over each wake as one of the tenant "default"."""
+
+    def taken(self) -> Wake:
+        wake = super().taken()
+        return Wake("default", wake.run, wake.cause, wake.priority)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
+import sys
 import threading
 import time
 from collections.abc import Callable
@@ -13,7 +14,7 @@ from typing import Annotated, Any
 import psycopg
 import pytest
 
-from keyturn import Agent, App, UserError, function_tool
+from keyturn import Agent, App, Tenants, UserError, function_tool
 from keyturn.cli.main import main
 from keyturn.core.errors import StorageError
 from keyturn.fleet import DBOSEngine, Engine, Wake, WakeOutcome
@@ -32,8 +33,7 @@ installed = pytest.mark.skipif(not is_installed("dbos"), reason="dbos is not ins
 class Idle:
     """Moves no run."""
 
-    slots = 1
-    tenant = "default"
+    slots = tenant_slots = 1
 
     async def move(self, wake: Wake) -> WakeOutcome:
         return WakeOutcome("elsewhere")
@@ -63,17 +63,16 @@ class TestDBOSEngine(EngineSuite):
 def _bytes_of(url: str) -> str:
     """Return every value of every table of DBOS, as text."""
     with psycopg.connect(url) as db:
-        names = db.execute("SELECT tablename FROM pg_tables WHERE schemaname = %s", [SCHEMA]).fetchall()
+        found = db.execute("SELECT tablename FROM pg_tables WHERE schemaname = %s", [SCHEMA]).fetchall()
+        names = [str(name) for (name,) in found]
         assert len(names) > 5
-        return "\n".join(
-            str(row)
-            for (name,) in names
-            for row in db.execute(f'SELECT t::text FROM {SCHEMA}."{name}" AS t').fetchall()
-        )
+        tables = [db.execute(f'SELECT t::text FROM {SCHEMA}."{name}" AS t'.encode()) for name in names]
+        return "\n".join(str(row) for table in tables for row in table.fetchall())
 
 
 @installed
-async def test_a_run_is_moved_by_wakes_that_hold_ids_alone(database: str) -> None:
+@pytest.mark.parametrize("tenant", ["default", pytest.param("acme", marks=pytest.mark.trial)])
+async def test_a_run_is_moved_by_wakes_that_hold_ids_alone(tenant: str, database: str) -> None:
     """No argument, secret, message, answer or name of a person is in a table of the engine; what is done is deleted."""
 
     @function_tool(needs_approval=True)
@@ -83,14 +82,18 @@ async def test_a_run_is_moved_by_wakes_that_hold_ids_alone(database: str) -> Non
     asked = function_call("pay", {"to": "argument-grace", "password": "secret-hopper"})
     agent = Agent("desk", model=ScriptedModel([[asked], "answer-of-the-model"]), tools=[pay])
     journal = PostgresJournal(database)
-    async with App([agent], journal, engine="dbos") as app:
+    tenants = Tenants(journal, lambda name: App([agent], journal.of(name)), engine="dbos")
+    single = App([agent], journal, engine="dbos")
+    async with single if tenant == "default" else tenants.app(tenant) as app, asyncio.TaskGroup() as group:
+        if tenant != "default":
+            group.create_task(tenants.work())
         run = await app.start("desk", "message-of-a-user", requester="person-ann")
         await until_status(app, run.id, "waiting")
         [row] = await app.inbox.list()
         await app.inbox.approve(row, by="person-bob", note="word-of-bob")
         await until_status(app, run.id, "finished")
         engine: Any = app.engine
-        await until(lambda: _is_done(engine, run.id))
+        await until(lambda: _is_done(engine, tenant, run.id))
         kept = _bytes_of(database)
         assert run.id in kept
         for word in (
@@ -108,9 +111,10 @@ async def test_a_run_is_moved_by_wakes_that_hold_ids_alone(database: str) -> Non
         ):
             assert word not in kept, word
         await until(lambda: _is_empty(engine))
-        await engine.wake([Wake("default", run.id, "1"), Wake("default", run.id, "1")])
+        await engine.wake([Wake(tenant, run.id, "1"), Wake(tenant, run.id, "1")])
         await until(lambda: engine.tidy(int(time.time() * 1_000) + 60_000))
-        await until(lambda: _is_gone(engine, run.id))
+        await until(lambda: _is_gone(engine, tenant, run.id))
+        await tenants.stop()
     await journal.close()
 
 
@@ -118,14 +122,14 @@ async def _is_empty(engine: DBOSEngine) -> bool:
     return (await engine.health()).backlog == 0
 
 
-async def _is_done(engine: DBOSEngine, run: str) -> bool:
-    place = await engine.place("default", run)
+async def _is_done(engine: DBOSEngine, tenant: str, run: str) -> bool:
+    place = await engine.place(tenant, run)
     return place is not None and place.state == "SUCCESS"
 
 
-async def _is_gone(engine: DBOSEngine, run: str) -> bool:
-    await engine.forget("default", run)
-    return await engine.place("default", run) is None
+async def _is_gone(engine: DBOSEngine, tenant: str, run: str) -> bool:
+    await engine.forget(tenant, run)
+    return await engine.place(tenant, run) is None
 
 
 @installed
@@ -140,10 +144,13 @@ async def test_an_engine_whose_database_does_not_answer_holds_up_nothing_else(mo
 
         def destroy(self) -> None: ...
 
+    def connect(_engine: object) -> Hanging:
+        return Hanging()
+
     engine = DBOSEngine("postgresql://db.example/keyturn")
-    monkeypatch.setattr(DBOSEngine, "_connect", lambda _engine: Hanging())
+    monkeypatch.setattr(DBOSEngine, "_connect", connect)
     asyncio.get_running_loop().set_default_executor(ThreadPoolExecutor(1))
-    async with engine.open():
+    async with engine.open("default"):
         waiting = asyncio.ensure_future(engine.wake([Wake("default", "run", "1")]))
         try:
             await until(lambda: bool(asked))
@@ -160,7 +167,7 @@ async def test_no_part_of_a_password_is_in_what_the_engine_logs(caplog: pytest.L
     monitored.addHandler(caplog.handler)
     for url in ("postgresql://u:pa@SECRET@127.0.0.1:1/db", "postgresql://u@127.0.0.1:1/db?password=SECRET&x=1"):
         with pytest.raises(StorageError) as refused:
-            async with DBOSEngine(url).open():
+            async with DBOSEngine(url).open("default"):
                 raise AssertionError("nothing listens there")
         assert "SECRET" not in str(refused.value) + caplog.text, url
     monitored.removeHandler(caplog.handler)
@@ -205,7 +212,7 @@ def test_a_command_says_which_engine_it_cannot_use(
     options: list[str], tmp_path: Any, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     monkeypatch.chdir(tmp_path)
-    monkeypatch.syspath_prepend(str(tmp_path))
+    monkeypatch.setattr(sys, "path", [str(tmp_path), *sys.path])
     (tmp_path / "of_one_machine.py").write_text("from keyturn import App\napp = App([], 'sqlite:///runs.db')\n")
     for command in ("worker", "serve"):
         assert main([command, "of_one_machine:app", *options]) == 2

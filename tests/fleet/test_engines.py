@@ -7,9 +7,10 @@ import pytest
 from keyturn.fleet import Engine
 from keyturn.journal.base import Store
 from keyturn.testing import EngineSuite
-from keyturn.testing.suites import engines
+from keyturn.testing.suites import engine_case
+from keyturn.testing.suites.engine_tenants import EngineTenants
 
-from .own_engine import QUEUES, DeafEngine, DoublingEngine, LateEngine, LocalEngine, LyingEngine
+from .own_engine import QUEUES, DeafEngine, DoublingEngine, LateEngine, LocalEngine, LyingEngine, SlottedEngine
 
 
 class TestJournalEngine(EngineSuite):
@@ -51,6 +52,11 @@ class TestLyingEngine(EngineSuite):
         return LyingEngine(store)
 
 
+class TestSlottedEngine(EngineTenants):
+    def make_engine(self, store: Store) -> Engine | None:
+        return SlottedEngine(store)
+
+
 @pytest.mark.trial
 @pytest.mark.timeout(600)
 @pytest.mark.parametrize("suite", [TestJournalEngine(), TestLocalEngine()], ids=["journal", "local"])
@@ -58,5 +64,5 @@ async def test_ten_thousand_runs_that_are_due_at_once_are_all_moved(
     suite: EngineSuite, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(EngineSuite, "many", 10_000)
-    monkeypatch.setattr(engines, "_PATIENCE", 500.0)
+    monkeypatch.setattr(engine_case, "PATIENCE", 500.0)
     await suite.test_many_runs_at_once_are_all_moved()

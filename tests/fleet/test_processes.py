@@ -11,7 +11,7 @@ from typing import Any
 
 import pytest
 
-from keyturn import App
+from keyturn import App, Tenants
 from keyturn.audit.checker import check
 from keyturn.fleet import engine_named
 from keyturn.journal.postgres import PostgresJournal
@@ -26,7 +26,7 @@ pytestmark = [pytest.mark.trial, pytest.mark.timeout(180)]
 PROGRAM = '''
 import asyncio, os
 from pathlib import Path
-from keyturn import Agent, App, function_tool
+from keyturn import Agent, App, Tenants, function_tool
 from keyturn.models.scripted.model import ScriptedModel, function_call, tool_outputs
 
 here = Path(__file__).parent
@@ -44,6 +44,9 @@ def reply(items):
     return "done" if tool_outputs(items) else [function_call("pay", {"to": "ann"}, call_id="c1")]
 
 app = App([Agent("desk", model=ScriptedModel(reply), tools=[pay])], os.environ["FLEET_JOURNAL"], lease=3)
+tenants = Tenants(
+    os.environ["FLEET_JOURNAL"], lambda name: App(app.agents, tenants.journal.of(name), lease=3), lease=3
+)
 '''
 
 
@@ -100,20 +103,25 @@ asyncio.run(main())
 class _Fleet:
     """Starts workers as processes, and is the app of those who start runs and decide."""
 
-    def __init__(self, here: Path, url: str, engine: tuple[str, str]) -> None:
+    def __init__(self, here: Path, url: str, engine: tuple[str, str], program: str = "program:app") -> None:
         (here / "program.py").write_text(PROGRAM)
         self.here, self.url = here, url
         self._engine, self._server = engine
+        self._program = program
         space: dict[str, Any] = {"__file__": str(here / "program.py")}
         os.environ["FLEET_JOURNAL"] = url
         exec(PROGRAM, space)
         made: App = space["app"]
         named = engine_named(self._engine, url, self._server)
-        self.app = App(list(made.agents.values()), PostgresJournal(url), worker=False, engine=named)
+        if program == "program:tenants":
+            tenants: Tenants = space["tenants"]
+            tenants.engine, self.app = named, tenants.app("acme")
+        else:
+            self.app = App(list(made.agents.values()), PostgresJournal(url), worker=False, engine=named)
         self.app.lease = 3
 
-    def worker(self, program: str = "program:app", **env: str) -> forked.Program:
-        words = ["-m", "keyturn.cli.main", "worker", program, "--engine", self._engine]
+    def worker(self, program: str = "", **env: str) -> forked.Program:
+        words = ["-m", "keyturn.cli.main", "worker", program or self._program, "--engine", self._engine]
         return self._process(words + (["--engine-url", self._server] if self._server else []), env)
 
     def dying_worker(self, place: str) -> forked.Program:
@@ -138,10 +146,11 @@ class _Fleet:
         assert report.ok, report.violations
 
 
+@pytest.mark.parametrize("program", ["program:app", "program:tenants"])
 async def test_a_worker_that_is_killed_in_a_tool_leaves_a_doubt_and_others_go_on(
-    engine: tuple[str, str], tmp_path: Path, new_database: Callable[[], str]
+    program: str, engine: tuple[str, str], tmp_path: Path, new_database: Callable[[], str]
 ) -> None:
-    fleet = _Fleet(tmp_path, new_database(), engine)
+    fleet = _Fleet(tmp_path, new_database(), engine, program)
     async with fleet.app as app:
         with fleet.worker() as first:
             run = await app.start("desk", "go")

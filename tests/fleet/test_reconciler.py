@@ -43,7 +43,7 @@ class _Fleet:
         self.journal = MemoryJournal(self.clock)
         self.engine = _Noting(self.journal)
         self.line = EngineLine(self.journal, self.engine)
-        self.app = App([Agent("desk", model=ScriptedModel(lambda _items: "done"))], self.journal, worker=False)
+        self.app: Any = App([Agent("desk", model=ScriptedModel(lambda _items: "done"))], self.journal, worker=False)
         self.mover = Mover(
             self.journal, self.app._taken, name="worker", slots=slots, lease_ms=TTL_MS, agents=lambda: ["desk"]
         )
@@ -53,7 +53,7 @@ class _Fleet:
         """Let time pass and look; return which runs were woken, and how many moved."""
         self.clock.pass_ms(ms)
         self.engine.asked.clear()
-        await self.reconciler.look(self.mover.filter())
+        await self.reconciler.look()
         return list(self.engine.asked), self.line.deaf
 
 
@@ -127,8 +127,8 @@ async def test_no_engine_has_more_runs_moved_at_once_than_there_are_slots(tmp_pa
         return "done"
 
     asks = ScriptedModel(lambda asked: "done" if tool_outputs(asked) else [function_call("work", {})])
-    journal = open_journal(f"sqlite:///{tmp_path}/runs.db")  # it answers later, as all shared ones do
-    app = App([Agent("desk", model=asks, tools=[work])], journal, worker=False)
+    journal: Any = open_journal(f"sqlite:///{tmp_path}/runs.db")  # it answers later, as all shared ones do
+    app: Any = App([Agent("desk", model=asks, tools=[work])], journal, worker=False)
     mover = Mover(journal, app._taken, name="worker", slots=2, lease_ms=TTL_MS, agents=lambda: ["desk"])
     async with app:
         runs = [(await app.start("desk", "go")).id for _ in range(4)]
@@ -180,7 +180,7 @@ async def test_an_engine_that_does_not_answer_holds_up_no_shutdown_for_each_run_
             await asyncio.Event().wait()
 
     monkeypatch.setattr("keyturn.engine.engine_line._LAST", 0.01)
-    journal = open_journal(f"sqlite:///{tmp_path}/runs.db")
+    journal: Any = open_journal(f"sqlite:///{tmp_path}/runs.db")
     app = App([Agent("desk", model=ScriptedModel(lambda _items: "done"))], journal, engine=None)
     async with app:
         runs = [(await app.start("desk", "go")).id for _ in range(3)]

@@ -12,12 +12,13 @@ from typing import Any
 
 import pytest
 
-from keyturn import UserError
+from keyturn import App, UserError
 from keyturn.fleet import Engine, engine_named
 from keyturn.journal.base import Store
 from keyturn.support.lazy import is_installed
 from keyturn.testing import EngineSuite
-from keyturn.testing.suites.engines import Shop
+from keyturn.testing.suites.engine_case import Shop
+from keyturn.testing.suites.engine_tenants import working
 from tests.table import each
 from tests.waiting import until, until_status
 
@@ -46,22 +47,28 @@ class TestTemporalEngine(EngineSuite):
 
     async def test_a_history_holds_ids_alone(self) -> None:
         """No argument, message or answer is in what Temporal keeps of a run."""
-        async with self.fleet(Shop().agent("argument-of-the-call")) as (starts, _):
-            run = await starts.start("argument-of-the-call", "message-of-a-user", requester="person-ann")
-            await until_status(starts, run.id, "waiting")
-            engine: Any = starts.engine
-            await until(lambda: _is_over(engine, run.id))
-            history = await engine._client.get_workflow_handle(f"default:{run.id}").fetch_history()
-            kept = history.to_json()
-        kept = kept.translate({ord("\n"): None})
-        words = "".join(b64decode(data).decode(errors="replace") for data in re.findall(r'"data": *"([^"]+)"', kept))
-        assert run.id in words
-        assert not [said for said in ("argument", "message", "person") if said in kept + words]
-        assert "pay" not in words
+        agent = Shop().agent("argument-of-the-call")
+        async with self.fleet(agent) as (starts, _):
+            await _holds_ids_alone(starts, "default")
+        async with self.tenants(lambda _name: agent, "acme") as (apps, works), working(works):
+            await _holds_ids_alone(apps["acme"], "acme")
 
 
-async def _is_over(engine: Any, run: str) -> bool:
-    place = await engine.place("default", run)
+async def _holds_ids_alone(app: App, tenant: str) -> None:
+    run = await app.start("argument-of-the-call", "message-of-a-user", requester="person-ann")
+    await until_status(app, run.id, "waiting")
+    engine: Any = app.engine
+    await until(lambda: _is_over(engine, tenant, run.id))
+    history = await engine._client.get_workflow_handle(f"{tenant}:{run.id}").fetch_history()
+    kept = history.to_json().translate({ord("\n"): None})
+    words = "".join(b64decode(data).decode(errors="replace") for data in re.findall(r'"data": *"([^"]+)"', kept))
+    assert run.id in words
+    assert not [said for said in ("argument", "message", "person") if said in kept + words]
+    assert "pay" not in words
+
+
+async def _is_over(engine: Any, tenant: str, run: str) -> bool:
+    place = await engine.place(tenant, run)
     return place is not None and place.state == "COMPLETED"
 
 

@@ -308,7 +308,7 @@ class App(AppSettings):
         self.slots = self.slots if slots is None else slots
         if not await self._resources.opened(lambda: stops != self._workers.stops):
             return
-        self._line.begin()
+        self._line.begin(self)
         self._users += 1
         stopped = False
         try:
@@ -337,7 +337,7 @@ class App(AppSettings):
             await self._drilling.stop()
         if not self._users and not self._sessions and not self._workers.embedded:
             await self._resources.close()
-            await self._line.end()
+            await self._line.end(self)
 
     @property
     def busy(self) -> int:
@@ -362,7 +362,7 @@ class App(AppSettings):
         self._employ()
 
     def _employ(self) -> None:
-        self._line.begin()
+        self._line.begin(self)
         if self.embedded:
             self._workers.embed()
 

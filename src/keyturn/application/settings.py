@@ -16,20 +16,19 @@ from ..channels.base import Channel
 from ..channels.plan import ChannelPlan
 from ..channels.service import ChannelService
 from ..core.errors import AgentMissing, UserError
-from ..core.settable import CALLBACK, ELSEWHERE, FLAG, WHOLE, Constructed, Rule, fixed, must, own_of
+from ..core.settable import CALLBACK, ELSEWHERE, FLAG, WHOLE, Rule, fixed, must, own_of
 from ..core.values import is_number, is_whole
-from ..engine.engine_line import EngineLine
 from ..engine.run.about import STORE
 from ..engine.run.open_run import wrapped
 from ..engine.states.context_data import Maker, check_returns
 from ..engine.states.loading import ContextOptions
-from ..fleet import Engine, asked_engine, engine_named
 from ..inbox.drills import DrillService
 from ..inbox.rule_lint import checked_policy, parts_of
 from ..journal.lease_sql import LONGEST_MS
 from ..journal.optional import FleetLimits, LimitsClaims
 from ..policies.base import PolicyLike
 from ..support.user_code import run_callback
+from .engines import OnEngine
 from .lifespan import AppResources
 
 _Declared = Agent[Any] | AgentDeclaration
@@ -119,20 +118,6 @@ def _of_workers(rule: Rule) -> Rule:
     return told
 
 
-def _engine(app: object, _name: str, given: Engine | str | None) -> Any:
-    """Resolve an engine by its name, or by what the environment names, and keep the line to it."""
-    own = own_of(app)
-    if "_line" in own and own["_line"].begun:
-        raise UserError("the engine of an app that is open cannot be changed: stop the app first")
-    if given is None or isinstance(given, str):
-        asked, url = asked_engine(given)
-        given = engine_named(asked, getattr(own["journal"], "url", ""), url)
-    elif not isinstance(cast("object", given), Engine | None):
-        raise UserError(f'the engine of an App is the name of one, such as "dbos", or an Engine, not {given!r}')
-    own["_line"] = EngineLine(own["journal"], given)
-    return given
-
-
 def is_limit(value: object) -> bool:
     """Return whether this is a number of runs, or None for any number."""
     return value is None or (is_whole(value) and value >= 1)
@@ -175,13 +160,12 @@ APP_RULES: dict[str, Rule] = {
     "channels": _channels,
     "lifespan": _lifespan,
     "drills": _drills,
-    "engine": _engine,
     "fleet_slots": fleet_limit,
     **dict.fromkeys(("journal", "people", "inbox", "asks", "audit", "insights", "trusted_keys"), fixed(_ONE)),
 }
 
 
-class AppSettings(Constructed):
+class AppSettings(OnEngine):
     """Holds the settings of an app; one that is set holds from the next thing that reads it."""
 
     #: The agents of the app, by name.
@@ -205,13 +189,10 @@ class AppSettings(Constructed):
     slots: int
     #: How many seconds what was begun may take when the app is stopped.
     grace: float
-    #: What carries wakes to other processes; None where workers ask the journal.
-    engine: Engine | str | None
     #: How many runs of the tenant all workers of the journal execute at once; None for as many as they have slots.
     fleet_slots: int | None
     #: For how many seconds a worker holds a run at a time; it renews the lease three times as often.
     lease: float
-    _line: EngineLine
     _telling: ChannelService
     _resources: AppResources
     _drilling: DrillService
@@ -227,20 +208,6 @@ class AppSettings(Constructed):
     @policy.setter
     def policy(self, policy: PolicyLike | None) -> None:
         self.run_config.policy = policy
-
-    @property
-    def engine_deaf(self) -> int:
-        """Return how many runs this process moved itself, since its engine did not hand them over in time."""
-        return self._line.deaf
-
-    @property
-    def engine_error(self) -> Exception | None:
-        """Return why its engine cannot be used now; runs are moved later meanwhile, and decisions go on."""
-        return self._line.error
-
-    async def engine_backlog(self) -> int:
-        """Return how many wakes its engine holds; 0 where there is none, or it does not say."""
-        return await self._line.backlog()
 
     @property
     def lease_ms(self) -> int:

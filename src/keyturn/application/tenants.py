@@ -15,9 +15,10 @@ from threading import RLock
 from typing import Any
 
 from ..core.errors import UserError
-from ..core.settable import WHOLE, Constructed, Rule, fixed, own_of
+from ..core.settable import WHOLE, Rule, fixed, own_of
 from ..engine.mover import Mover
 from ..engine.tenant_worker import TenantWorker
+from ..fleet import Engine
 from ..inbox.restored import settle_whole
 from ..journal import opened
 from ..journal.base import Store
@@ -25,6 +26,7 @@ from ..journal.optional import FleetLimits, ServesTenants
 from ..support.daemon_threads import DaemonThreads
 from ..support.user_code import contained, run_callback
 from .app import App
+from .engines import OnEngine
 from .settings import APP_RULES, LIMIT, fleet_limit
 from .workers import set_of, why_down
 
@@ -80,11 +82,12 @@ TENANTS_RULES: dict[str, Rule] = {
 }
 
 
-class Tenants(Constructed):
+class Tenants(OnEngine):
     """Serves the tenants of a journal: `make` returns the app of a tenant, on `journal.of(tenant)`, or None for none.
 
     `slots` is how many runs a worker executes at once, and `tenant_slots` how many of one tenant; `fleet_slots` and
-    `fleet_tenant_slots` are the same for all workers of the journal together.
+    `fleet_tenant_slots` are the same for all workers of the journal together. `engine` carries wakes between the
+    processes of the same program, as that of an app does; the apps of all tenants use it.
 
     >>> from keyturn import Agent, App, MemoryJournal
     >>> from keyturn.testing import ScriptedModel
@@ -107,6 +110,7 @@ class Tenants(Constructed):
     #: For how many seconds a worker holds a run at a time.
     lease: float
     _rules = TENANTS_RULES
+    _of_tenants = True
 
     def __init__(
         self,
@@ -119,11 +123,12 @@ class Tenants(Constructed):
         fleet_tenant_slots: int | None = None,
         grace: float = 30.0,
         lease: float = 60.0,
+        engine: Engine | str | None = None,
     ) -> None:
         self.journal = opened(journal) if isinstance(journal, str) else journal
         if not isinstance(self.journal, ServesTenants):
             raise UserError("this journal does not list its tenants: use memory://, SQLite or PostgreSQL")
-        self._make = make
+        self._make, self.engine = make, engine
         self.slots, self.tenant_slots = slots, tenant_slots
         self.fleet_slots, self.fleet_tenant_slots = fleet_slots, fleet_tenant_slots
         self.grace, self.lease = grace, lease
@@ -151,6 +156,8 @@ class Tenants(Constructed):
         if getattr(app.journal, "tenant", None) != tenant or self._is_other(app.journal):
             raise UserError(f"the app of tenant {tenant!r} must be on its journal: App(..., journal.of(tenant))")
         app.embedded = False
+        if self.engine is not None or app.engine is None:  # else it has one of its own, for workers of its own
+            own_of(app)["_line"] = self._line
         return app
 
     def _is_other(self, journal: object) -> bool:
@@ -178,14 +185,23 @@ class Tenants(Constructed):
         if self._worker is not None:
             raise UserError("a worker of these tenants is at work in this process: set slots, or stop() it first")
         self.slots = self.slots if slots is None else slots
+        self._line.begin(self)
+        try:
+            await self._serve()
+        finally:
+            await self._line.end(self)
+
+    async def _serve(self) -> None:
         async with AsyncExitStack() as self._open:
             self._worker = TenantWorker(
                 self.journal,
                 self._mover,
                 slots=self.slots,
+                tenant_slots=_of_one(self.slots, self.tenant_slots),
                 grace=self.grace,
                 lease_ms=int(self.lease * 1_000),
                 settle=partial(settle_whole, self.journal),
+                line=self._line,
             )
             try:
                 await self._worker.run()

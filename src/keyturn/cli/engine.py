@@ -103,7 +103,7 @@ async def _tidied(arguments: argparse.Namespace) -> Told:
 async def _deleted(engine: Engine, before: int) -> int:
     """Delete what was done before a time, as long as there is more of it; return how much that was."""
     total = 0
-    async with engine.open():
+    async with engine.open(None):
         for _ in range(_MOST_ROUNDS):
             count = await engine.tidy(before)
             total += count
@@ -120,7 +120,7 @@ async def engine_report(arguments: argparse.Namespace, journal: str) -> EngineRe
         if engine is None:
             return EngineReport(name)
         with _errors_of(name):
-            async with asyncio.timeout(_SECONDS), engine.open():
+            async with asyncio.timeout(_SECONDS), engine.open(None):
                 health = await engine.health()
     except KeyturnError as error:
         return EngineReport(name, "unusable", error=str(error))

@@ -43,7 +43,7 @@ async def health_checks(app: App | Tenants, port: int | None, host: str = "127.0
 
 def _answer(app: App | Tenants, error: str | None, oldest: float | None) -> bytes:
     told: dict[str, object] = {"ok": error is None, "busy": app.busy, "oldest_due_seconds": oldest, "error": error}
-    if isinstance(app, App) and app.engine is not None:
+    if app.engine is not None:
         told |= {"engine_deaf": app.engine_deaf, "engine_well": app.engine_error is None}
     body = json.dumps(told).encode()
     status = "200 OK" if error is None else "503 Service Unavailable"

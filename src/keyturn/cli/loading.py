@@ -79,10 +79,7 @@ def engine_asked_for(arguments: argparse.Namespace) -> tuple[str, str]:
 
 def use_engine(app: App | Tenants, arguments: argparse.Namespace) -> None:
     """Give an app the engine that a command names, or raise `UserError`."""
-    if isinstance(app, Tenants):
-        if arguments.engine not in (None, JOURNAL):
-            raise UserError("a worker of several tenants asks the journal which runs are due: omit --engine")
-    elif arguments.engine is not None:
+    if arguments.engine is not None:
         name, url = engine_asked_for(arguments)
         app.engine = engine_named(name, getattr(app.journal, "url", ""), url)
     elif arguments.engine_url is not None:

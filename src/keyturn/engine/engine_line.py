@@ -19,6 +19,7 @@ from ..journal.due_feed import ERASED, DueFollower, MadeDue
 from ..journal.optional import NamesDue
 from .logger import error_words
 from .mover import Mover
+from .tenant_rounds import TenantMovers
 
 log = logging.getLogger("keyturn.engine")
 
@@ -30,14 +31,17 @@ _LAST = 2.0  # and the last ones, as the process ends; and for how long it is as
 
 
 class EngineLine:
-    """Connects one process with its engine, from `begin` to `end`; without an engine it does nothing.
+    """Connects one process with its engine, from the first `begin` to the last `end`; without one it does nothing.
 
-    `deaf` counts the runs that a reconciler moved itself, since the engine did not in time; `error` is why the engine
-    cannot be used now.
+    Those who use it are an app, or the apps of several tenants, which have an engine together (`of_tenants`). `deaf`
+    counts the runs that a reconciler moved itself, since the engine did not in time; `error` is why the engine cannot
+    be used now.
     """
 
-    def __init__(self, store: Store, engine: Engine | None) -> None:
-        self._store, self.engine = store, engine
+    def __init__(self, store: Store, engine: Engine | None = None, *, of_tenants: bool = False) -> None:
+        self._store, self._engine = store, engine
+        self.of_tenants = of_tenants
+        self._users = set[object]()
         self.deaf = 0
         self.error: Exception | None = None
         self._follower: DueFollower | None = None
@@ -46,19 +50,30 @@ class EngineLine:
         self._working = False
 
     @property
-    def begun(self) -> bool:
-        """Return whether it was begun, and not ended."""
-        return self._keeping is not None
+    def engine(self) -> Engine | None:
+        """Return the engine; None where workers ask the journal."""
+        return self._engine
 
-    def begin(self) -> None:
+    @engine.setter
+    def engine(self, engine: Engine | None) -> None:
+        if self._keeping is not None:
+            raise UserError("the engine of an app that is open cannot be changed: stop the app first")
+        self._engine = engine
+
+    def begin(self, user: object = None) -> None:
         """Open the engine, and hand it from now on what is made due here."""
+        self._users.add(user)
         if self.engine is not None and self._keeping is None:
             self._refused.clear()
-            self._follower = self._store.follow_due() if isinstance(self._store, NamesDue) else None
+            store, of_all = self._store, self.of_tenants
+            self._follower = store.follow_due(of_all=of_all) if isinstance(store, NamesDue) else None
             self._keeping = asyncio.ensure_future(self._keep(self.engine))
 
-    async def end(self) -> None:
-        """Hand over what is left, and close the engine."""
+    async def end(self, user: object = None) -> None:
+        """Hand over what is left, and close the engine, unless others use it."""
+        self._users.discard(user)
+        if self._users:
+            return
         keeping, follower = self._keeping, self._follower
         self._keeping, self._follower = None, None
         if follower is not None:
@@ -78,7 +93,7 @@ class EngineLine:
         if self._refused.is_set() and self.error is not None:
             raise self.error
 
-    async def work(self, engine: Engine, mover: Mover, leaving: asyncio.Future[Any]) -> None:
+    async def work(self, engine: Engine, mover: Mover | TenantMovers, leaving: asyncio.Future[Any]) -> None:
         """Let the engine hand runs to a mover, until that is to leave; one worker of a process is enough."""
         if self._working:
             return
@@ -92,7 +107,7 @@ class EngineLine:
             handing.cancel()
             self._working = False
 
-    async def _work(self, engine: Engine, mover: Mover) -> None:
+    async def _work(self, engine: Engine, mover: Mover | TenantMovers) -> None:
         while not mover.leaving:
             await self._open.wait()
             try:
@@ -127,7 +142,7 @@ class EngineLine:
         pause = _AGAIN
         while True:
             try:
-                async with engine.open():
+                async with engine.open(None if self.of_tenants else getattr(self._store, "tenant", "default")):
                     pause, self.error = _AGAIN, None
                     self._open.set()
                     await self._forward(engine)

@@ -29,6 +29,7 @@ from .driving.taking import accepted
 from .execution import Execution
 from .logger import TRACE, error_words, failure_trace, failure_words, quotes_credentials, tool_data_allowed
 from .run.open_run import steady
+from .turns import Turns
 
 log = logging.getLogger("keyturn.worker")
 
@@ -59,7 +60,10 @@ class Mover:
         self.name = name
         self.slots, self.lease_ms = slots, lease_ms
         self.tenant: str = getattr(store, "tenant", "default")
-        self._store, self._take = store, take
+        self.store, self._take = store, take
+        #: The slots that it shares with the movers of other tenants; None where it has its own alone.
+        self.turns: Turns | None = None
+        self.promised = 0
         self._agents = agents
         #: Returns how many runs all workers may move at once.
         self.limited_by: Limits = lambda: None
@@ -92,13 +96,16 @@ class Mover:
         limits = self.limits
         if limits is None:
             return free
-        left = min(free, await cast("LimitsClaims", self._store).room(limits))
+        left = min(free, await cast("LimitsClaims", self.store).room(limits))
         if left <= 0:
             self._full()
         return max(left, 0)
 
     def _full(self) -> None:
-        self._full_until = asyncio.get_running_loop().time() + _FULL
+        loop = asyncio.get_running_loop()
+        self._full_until = loop.time() + _FULL
+        if self.turns is not None:  # those who wait for a slot here wait for nothing now
+            loop.call_soon(self.turns.give)
 
     @property
     def busy(self) -> int:
@@ -106,9 +113,20 @@ class Mover:
         return len(self._tasks)
 
     @property
+    def tenant_slots(self) -> int:
+        """Return how many runs of its tenant are moved at once."""
+        return self.slots
+
+    @property
+    def own_free(self) -> int:
+        """Return how many more its tenant may have moved, whether there are slots or not."""
+        taken = len(self._tasks) + len(self._claiming) + self.promised
+        return 0 if self.full_for else max(self.slots - taken, 0)
+
+    @property
     def free(self) -> int:
         """Return how many more may be handed over."""
-        return 0 if self.full_for else max(self.slots - len(self._tasks) - len(self._claiming), 0)
+        return self.own_free if self.turns is None else min(self.own_free, self.turns.free)
 
     @property
     def tasks(self) -> list[asyncio.Task[None]]:
@@ -125,6 +143,8 @@ class Mover:
         self.leaving = True
         for play in self._plays.values():
             play.drive.leave()
+        if self.turns is not None:
+            self.turns.give()
 
     async def drain(self, grace: float) -> None:
         """Wait for what is being moved, for so many seconds."""
@@ -172,16 +192,18 @@ class Mover:
             return WakeOutcome("leaving")
         if wake.tenant != self.tenant:
             return WakeOutcome("elsewhere")
-        found = await self._store.runs(Query(run=wake.run))
+        found = await self.store.runs(Query(run=wake.run))
         if not found or found[0].status == "erased":
             return WakeOutcome("gone")
         if not self.filter().admits(wake.run, found[0].agent, 0):
             return WakeOutcome("elsewhere")
         task = None
         while task is None:
-            await self._until_free(wake.run)
+            has_room = await self._has_room(wake.run)
             if self.leaving:
                 return WakeOutcome("leaving")
+            if not has_room:
+                return WakeOutcome("later")
             task = await self.take_up(wake.run)
             if task is None and not self.full_for:
                 return WakeOutcome("held")
@@ -190,27 +212,40 @@ class Mover:
             task.result()  # or what it raised
         return WakeOutcome("moved")
 
-    async def _until_free(self, run: str) -> None:
+    async def _has_room(self, run: str) -> bool:
+        """Wait until there is room for a run; return False where its tenant has none, and it waits no longer."""
+        if self.turns is not None and run not in self._plays:
+            return await self.turns.wait(self)
+        await self.until_free(run)
+        return True
+
+    async def until_free(self, run: str = "") -> None:
         """Wait until there is room for a run: the reconciler moves some beside an engine's, and other workers do."""
-        while not self.free and run not in self._plays and not self.leaving:
+        while not self.own_free and run not in self._plays and not self.leaving:
             ends = {*self._tasks, *self._claiming} or {asyncio.ensure_future(asyncio.sleep(_FULL))}
             await asyncio.wait(ends, timeout=self.full_for, return_when=asyncio.FIRST_COMPLETED)
 
     async def take_up(self, run: str) -> asyncio.Task[None] | None:
         """Claim a run and begin to move it; None where it cannot be claimed, or is nothing to move."""
-        with self._slot():
+        with self.slot():
             return await self._claimed(run)
 
     @contextmanager
-    def _slot(self) -> Generator[None]:
+    def slot(self) -> Generator[None]:
         """Keep a slot while a run is claimed: a claim takes a while, and others look for free slots meanwhile."""
         claiming = asyncio.get_running_loop().create_future()
         self._claiming.add(claiming)
+        self._taking(1)
         try:
             yield
         finally:
             self._claiming.remove(claiming)
             claiming.set_result(None)
+            self._taking(-1)
+
+    def _taking(self, more: int) -> None:
+        if self.turns is not None:
+            self.turns.taking(more)
 
     async def _claimed(self, run: str) -> asyncio.Task[None] | None:
         if await self._is_held(run):
@@ -227,20 +262,20 @@ class Mover:
             self._frozen(error)
             return None
         if run.startswith(RESERVED):  # whoever wrote it was cut short, and nothing is to be done for it
-            await self._store.release(claim)
+            await self.store.release(claim)
             return None
         return await self.accept(claim, asked)
 
     async def _claim(self, run: str) -> Claim:
         limits = self.limits
         if limits is None or run.startswith(RESERVED):
-            return await self._store.claim(run, self.name, self.lease_ms)
-        return await cast("LimitsClaims", self._store).claim_within(run, self.name, self.lease_ms, limits)
+            return await self.store.claim(run, self.name, self.lease_ms)
+        return await cast("LimitsClaims", self.store).claim_within(run, self.name, self.lease_ms, limits)
 
     async def accept(self, claim: Claim, asked: float) -> asyncio.Task[None] | None:
         """Begin to move a run that was claimed, when that was `asked`; None where it is set aside."""
         try:
-            claim = await accepted(self._store, claim, asked, self.lease_ms)
+            claim = await accepted(self.store, claim, asked, self.lease_ms)
         except Conflict:
             return None
         except LogDamaged as error:
@@ -248,12 +283,14 @@ class Mover:
             return None
         task = asyncio.ensure_future(self._move(claim))
         self._tasks.add(task)
+        self._taking(1)
         task.add_done_callback(self._ended)
         return task
 
     def _ended(self, task: asyncio.Task[None]) -> None:
         self._tasks.discard(task)
         self._full_until = 0.0
+        self._taking(-1)
 
     async def _move(self, claim: Claim) -> None:
         """Move a run to where it can go, and give it back."""
@@ -268,7 +305,7 @@ class Mover:
                 return await self._take(claim)
         except SetAside as error:  # something was said of it, which does not resume it
             log.info("%s", error)
-            await self._store.release(claim)
+            await self.store.release(claim)
         except Exception as error:
             if isinstance(error, LogDamaged) and not isinstance(error, WrittenByNewer):
                 self._frozen(error)
@@ -308,7 +345,7 @@ class Mover:
             if play.drive.hold is None:  # it was over before it was held, or what it takes to hold it failed
                 unfinished = play.run.status == "running" or play.run.owed
                 later = 0 if claim.run in self._left else LATER_MS
-                await (self._leave(claim, later) if unfinished else self._store.release(claim))
+                await (self._leave(claim, later) if unfinished else self.store.release(claim))
 
     def _leave_to_others(self, run: str, error: Exception) -> None:
         """Leave a run that this process cannot take up to other workers, and look at it again in a minute."""
@@ -323,7 +360,7 @@ class Mover:
 
     async def _leave(self, claim: Claim, later: int) -> None:
         try:
-            await self._store.release(claim, await self._store.now() + later)
+            await self.store.release(claim, await self.store.now() + later)
         except StorageError as error:  # its claim runs out by itself
             log.warning("run %s is held until its lease runs out: %s", claim.run, error)
 

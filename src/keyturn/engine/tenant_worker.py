@@ -7,8 +7,10 @@ from typing import Any, cast
 
 from ..journal.base import Store
 from ..journal.optional import Presence, PresenceOfTenants, ServesTenants
+from .engine_line import EngineLine
 from .mover import Mover
 from .run.new_ids import claimant
+from .tenant_reconciler import TenantReconciler
 from .tenant_rounds import TenantMovers, TenantRounds
 from .worker import WorkerLoop
 
@@ -17,7 +19,10 @@ Makes = Callable[[str, str], Awaitable[Mover | None]]
 
 
 class TenantWorker(WorkerLoop):
-    """Moves runs of several tenants, at most `slots` at once, each tenant's by the mover that `make` makes of it."""
+    """Moves runs of several tenants, at most `slots` at once, each tenant's by the mover that `make` makes of it.
+
+    With a `line`, another engine hands runs over, as for the worker of one tenant.
+    """
 
     def __init__(
         self,
@@ -25,16 +30,22 @@ class TenantWorker(WorkerLoop):
         make: Makes,
         *,
         slots: int,
+        tenant_slots: int,
         grace: float,
         lease_ms: int,
         settle: Callable[[], Awaitable[Any]] | None = None,
+        line: EngineLine | None = None,
     ) -> None:
         async def made(tenant: str) -> Mover | None:
             return await make(tenant, self.name)
 
-        movers = TenantMovers(made, name=claimant("worker"), slots=slots, lease_ms=lease_ms)
-        rounds = TenantRounds(cast("ServesTenants", store), movers)
-        super().__init__(store, movers, rounds, grace=grace, settle=settle)
+        limits = {"slots": slots, "tenant_slots": tenant_slots}
+        movers = TenantMovers(made, name=claimant("worker"), **limits, lease_ms=lease_ms)
+        if line is not None and line.engine is None:
+            line = None
+        tenants = cast("ServesTenants", store)
+        rounds = TenantRounds(tenants, movers) if line is None else TenantReconciler(tenants, movers, line)
+        super().__init__(store, movers, rounds, grace=grace, settle=settle, line=line)
         self._movers = movers
 
     def limit(self, slots: int, of_one: int) -> None:

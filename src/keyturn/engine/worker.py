@@ -129,7 +129,7 @@ class WorkerLoop:
 
     async def _handed(self, leaving: asyncio.Future[Any]) -> asyncio.Task[None] | None:
         """Let another engine hand runs over from now on, where there is one."""
-        if self._line is None or self._engine is None or not isinstance(self._mover, Mover):
+        if self._line is None or self._engine is None:
             return None
         await self._line.opened()
         return asyncio.ensure_future(self._line.work(self._engine, self._mover, leaving))
@@ -200,8 +200,9 @@ class Worker(WorkerLoop):
             lease_ms=TTL_MS if lease_ms is None else lease_ms,
             agents=agents,
         )
-        carried = line is not None and line.engine is not None
-        rounds = Reconciler(store, mover, line) if line is not None and carried else JournalEngine(store, mover)
+        if line is not None and (line.engine is None or line.of_tenants):  # it hands over the runs of all tenants
+            line = None
+        rounds = JournalEngine(store, mover) if line is None else Reconciler(store, mover, line)
         super().__init__(store, mover, rounds, grace=grace, settle=settle, line=line)
         self._moves = mover
 

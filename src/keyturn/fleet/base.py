@@ -44,14 +44,15 @@ class WakeOutcome(msgspec.Struct, frozen=True):
     """Says what came of a wake.
 
     The run was `moved` until it was over or only people could move it; another process `held` it; this process is not
-    one that can execute it (`elsewhere`); there is no such run, or it was erased (`gone`); the process is shutting down
-    (`leaving`); or the run could not be moved now (`failed`), and stays due.
+    one that can execute it (`elsewhere`); there is no such run, or it was erased (`gone`); its tenant has as many at
+    work as it may, and this process claims it `later`; the process is shutting down (`leaving`); or the run could not
+    be moved now (`failed`), and stays due.
 
     >>> WakeOutcome("held").outcome
     'held'
     """
 
-    outcome: Literal["moved", "held", "elsewhere", "gone", "leaving", "failed"]
+    outcome: Literal["moved", "held", "elsewhere", "gone", "later", "leaving", "failed"]
 
 
 @immutable
@@ -82,10 +83,15 @@ class EnginePlace(msgspec.Struct, frozen=True):
 class Moves(Protocol):
     """Moves runs in this process; what an engine hands its wakes to, in the event loop in which it works."""
 
-    #: How many runs are moved at once.
-    slots: int
-    #: Whose runs.
-    tenant: str
+    @property
+    def slots(self) -> int:
+        """Return how many runs are moved at once."""
+        ...
+
+    @property
+    def tenant_slots(self) -> int:
+        """Return how many of one tenant, where there are several."""
+        ...
 
     async def move(self, wake: Wake) -> WakeOutcome:
         """Move a run until it is over or only people can move it, if it is there to be moved; raises no error."""
@@ -99,10 +105,12 @@ class Engine(Protocol):
     An error of any method is logged by its caller, and the work goes on without the engine.
     """
 
-    def open(self) -> AbstractAsyncContextManager[None]:
+    def open(self, tenant: str | None) -> AbstractAsyncContextManager[None]:
         """Connect, and disconnect at the end; `wake` works between the two.
 
-        A setting that cannot work is a `UserError` with the remedy; anything else is tried again.
+        The process starts, decides and moves runs of one tenant, or, where that is None, of any: wakes of the one kind
+        of process need not reach the other kind. A setting that cannot work is a `UserError` with the remedy; anything
+        else is tried again.
         """
         ...
 

@@ -44,7 +44,7 @@ class DBOSEngine:
     'billing'
     """
 
-    __slots__ = ("_client", "_leaving", "_pooled", "_schema", "_threads", "_url", "queue")
+    __slots__ = ("_client", "_leaving", "_pooled", "_schema", "_tenant", "_threads", "_url", "queue")
 
     def __init__(self, url: str, *, queue: str = "keyturn", schema: str = SCHEMA) -> None:
         if not url.startswith(("postgresql://", "postgres://")):
@@ -53,6 +53,7 @@ class DBOSEngine:
         self._url, self._pooled = pooled_url(url)
         self._schema = schema
         self._client: Any = None
+        self._tenant: str | None = None
         self._leaving = asyncio.Event()
         self._threads = DaemonThreads(_THREADS)
 
@@ -62,8 +63,9 @@ class DBOSEngine:
         return cls(url or journal)
 
     @asynccontextmanager
-    async def open(self) -> AsyncGenerator[None]:
+    async def open(self, tenant: str | None) -> AsyncGenerator[None]:
         """Make the tables, if they are not there, and connect."""
+        self._tenant = tenant
         self._client = await self._threads.run(self._connect)
         try:
             yield
@@ -126,7 +128,7 @@ class DBOSEngine:
             use_listen_notify=False,
             log_level="WARNING",
         )
-        worker.launch(DBOS, config, self._name(worker.moves.tenant), self.queue)
+        worker.launch(DBOS, config, self._name(), parted=self._tenant is None)
 
     def stop(self) -> None:
         """Take no more rows."""
@@ -142,17 +144,19 @@ class DBOSEngine:
         for each in wakes:
             options = EnqueueOptions(
                 workflow_name=_WORKFLOW,
-                queue_name=self._name(each.tenant),
+                queue_name=self._name(),
                 workflow_id=each.key,
                 priority=each.priority + 1,
                 app_version=_VERSION,
                 application_name="keyturn",
             )
+            if self._tenant is None:
+                options["queue_partition_key"] = each.tenant
             self._client.enqueue(options, each.tenant, each.run, each.cause)
 
-    def _name(self, tenant: str) -> str:
-        """Return the name of a tenant's queue: a worker serves one tenant."""
-        return f"{self.queue}:{tenant}"
+    def _name(self) -> str:
+        """Return the name of the queue: of one tenant, or that of several, where each has a part."""
+        return self.queue if self._tenant is None else f"{self.queue}:{self._tenant}"
 
     async def forget(self, tenant: str, run: str) -> None:
         """Delete the rows of a run."""
@@ -201,8 +205,8 @@ class _Worker:
         self.moves, self._loop = moves, loop
         self._dbos: Any = None
 
-    def launch(self, dbos: Any, config: Any, name: str, queue: str) -> None:
-        """Start DBOS, which polls one queue from then on."""
+    def launch(self, dbos: Any, config: Any, name: str, *, parted: bool) -> None:
+        """Start DBOS, which polls one queue from then on; one of several tenants in parts, in any order."""
         if _AT_WORK:
             raise UserError("DBOS is one object of a process: only one app of a process can work by it")
         _register(dbos)
@@ -211,9 +215,10 @@ class _Worker:
         dbos(config=config)
         dbos.listen_queues([name])
         dbos.launch()
-        dbos.register_queue(
-            name, worker_concurrency=self.moves.slots, polling_interval_sec=_POLL, on_conflict="always_update"
-        )
+        limits = {"worker_concurrency": self.moves.slots}
+        if parted:
+            limits["partition_worker_concurrency"] = self.moves.tenant_slots
+        dbos.register_queue(name, **limits, polling_interval_sec=_POLL, on_conflict="always_update")
 
     async def moved(self, wake: Wake) -> str:
         """Have a run moved; called in DBOS' event loop."""

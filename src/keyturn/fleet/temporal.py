@@ -13,6 +13,7 @@ from collections import deque
 from collections.abc import AsyncGenerator, Sequence
 from contextlib import asynccontextmanager
 from datetime import timedelta
+from hashlib import sha256
 from typing import Self
 from urllib.parse import urlsplit
 
@@ -35,7 +36,8 @@ _DEAD = timedelta(seconds=15)
 _GRACE = timedelta(hours=1)  # nobody is waited for so long: the mover ends what it moves
 _NOTHING_DELETED = (RPCStatusCode.NOT_FOUND, RPCStatusCode.UNIMPLEMENTED)  # none is kept, or the server deletes none
 #: Of Temporal's five priorities, for its workflows and their activities.
-_PRIORITIES = tuple(Priority(priority_key=key) for key in (1, 3, 5))
+_KEYS = (1, 3, 5)
+_LONGEST_KEY = 64  # of Temporal's fairness keys, in bytes
 #: The causes of a reconciler's wakes begin so: each is a workflow of its own, since that of the run may be lost.
 _OWN = "due-"
 
@@ -83,7 +85,7 @@ class TemporalEngine:
     'keyturn'
     """
 
-    __slots__ = ("_address", "_client", "_key", "_leaving", "_namespace", "_tls", "task_queue")
+    __slots__ = ("_address", "_client", "_key", "_leaving", "_namespace", "_tenant", "_tls", "task_queue")
 
     def __init__(self, url: str, *, task_queue: str = "keyturn", api_key: str | None = None) -> None:
         parts = urlsplit(url)
@@ -99,6 +101,7 @@ class TemporalEngine:
         self._key = api_key
         self.task_queue = task_queue
         self._client: Client | None = None
+        self._tenant: str | None = None
         self._leaving = asyncio.Event()
 
     @classmethod
@@ -107,8 +110,9 @@ class TemporalEngine:
         return cls(url, api_key=os.environ.get("KEYTURN_ENGINE_KEY"))
 
     @asynccontextmanager
-    async def open(self) -> AsyncGenerator[None]:
+    async def open(self, tenant: str | None) -> AsyncGenerator[None]:
         """Connect to the server."""
+        self._tenant = tenant
         self._client = await Client.connect(
             self._address, namespace=self._namespace, tls=self._tls, api_key=self._key, lazy=False
         )
@@ -128,7 +132,7 @@ class TemporalEngine:
         # Without a cache of workflows none waits at a worker that died.
         worker = TemporalWorker(
             self._connected(),
-            task_queue=self._queue(moves.tenant),
+            task_queue=self._queue(),
             workflows=[WakesWorkflow],
             activities=[advance],
             max_cached_workflows=0,
@@ -150,12 +154,12 @@ class TemporalEngine:
                 WakesWorkflow.run,
                 args=[each.tenant, each.run],
                 id=each.key if each.cause.startswith(_OWN) else f"{each.tenant}:{each.run}",
-                task_queue=self._queue(each.tenant),
+                task_queue=self._queue(),
                 id_reuse_policy=WorkflowIDReusePolicy.ALLOW_DUPLICATE,
                 id_conflict_policy=WorkflowIDConflictPolicy.USE_EXISTING,
                 start_signal="due",
                 start_signal_args=[each.cause],
-                priority=_PRIORITIES[each.priority],
+                priority=self._priority(each),
             )
 
     async def forget(self, tenant: str, run: str) -> None:
@@ -192,13 +196,24 @@ class TemporalEngine:
             raise
         return EnginePlace(id, "" if found.status is None else found.status.name)
 
-    def _queue(self, tenant: str) -> str:
-        return f"{self.task_queue}:{tenant}"
+    def _queue(self) -> str:
+        """Return the name of the task queue: of one tenant, or that of several."""
+        return self.task_queue if self._tenant is None else f"{self.task_queue}:{self._tenant}"
+
+    def _priority(self, wake: Wake) -> Priority:
+        """Return how soon a wake is handed over; in a queue of several tenants each gets its share."""
+        return Priority(_KEYS[wake.priority], _fairness_key(wake.tenant) if self._tenant is None else None)
 
     def _connected(self) -> Client:
         if self._client is None:
             raise ConnectionError("the engine temporal is not open")
         return self._client
+
+
+def _fairness_key(tenant: str) -> str:
+    """Return what a tenant's share is kept under: its name, or the digest of one that is too long for it."""
+    fits = len(tenant.encode()) <= _LONGEST_KEY
+    return tenant if fits else sha256(tenant.encode()).hexdigest()
 
 
 def _is_encrypted(query: str) -> bool:

@@ -34,9 +34,12 @@ class MadeDue(NamedTuple):
 
 
 class DueFollower:
-    """Reads what commits made due for one tenant, since it was made, in one event loop; close it when done."""
+    """Reads what commits made due for one tenant, or for all, since it was made, in one event loop.
 
-    def __init__(self, feed: DueFeed, tenant: str) -> None:
+    Close it when done.
+    """
+
+    def __init__(self, feed: DueFeed, tenant: str | None) -> None:
         self._feed, self.tenant = feed, tenant
         self._made = deque[MadeDue](maxlen=_MOST)
         self._loop, self._there = asyncio.get_running_loop(), asyncio.Event()
@@ -73,8 +76,8 @@ class DueFeed:
         self._followers = set[DueFollower]()
         self._lock = threading.RLock()
 
-    def follow(self, tenant: str) -> DueFollower:
-        """Begin to follow, for one tenant."""
+    def follow(self, tenant: str | None) -> DueFollower:
+        """Begin to follow, for one tenant; None for all."""
         follower = DueFollower(self, tenant)
         with self._lock:
             self._followers.add(follower)
@@ -92,4 +95,4 @@ class DueFeed:
         with self._lock:
             followers = list(self._followers)
         for follower in followers:
-            follower.put([each for each in made if each.tenant == follower.tenant])
+            follower.put([each for each in made if follower.tenant in (None, each.tenant)])

@@ -317,9 +317,9 @@ class MemoryJournal(Sealed):
         if log.due is not None and log.due <= now and not log.held(now):
             self._feed.put([MadeDue(self.tenant, run, cause, log.priority)])
 
-    def follow_due(self) -> DueFollower:
-        """Name, from now on, the runs that commits of this process make due."""
-        return self._feed.follow(self.tenant)
+    def follow_due(self, *, of_all: bool = False) -> DueFollower:
+        """Name, from now on, the runs that commits of this process make due, of this tenant or of all."""
+        return self._feed.follow(None if of_all else self.tenant)
 
     async def overdue(self, limit: int = 100, only: ClaimFilter | None = None) -> list[DueRun]:
         """Return the runs that are due, the longest first, with what a worker needs to move each."""

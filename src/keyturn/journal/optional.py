@@ -117,8 +117,8 @@ class NamesDue(Protocol):
     True
     """
 
-    def follow_due(self) -> DueFollower:
-        """Name, from now on, the runs that commits of this process make due."""
+    def follow_due(self, *, of_all: bool = False) -> DueFollower:
+        """Name, from now on, the runs that commits of this process make due, of one tenant or of all."""
         ...
 
 

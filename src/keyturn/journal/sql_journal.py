@@ -209,9 +209,9 @@ class SQLJournal(RestorableStore):
         """Return the runs that are due, the longest first, with what a worker needs to move each."""
         return await self._reader.ask(lambda db: self._mine.overdue(db, limit, only))
 
-    def follow_due(self) -> DueFollower:
-        """Name, from now on, the runs that commits of this process make due."""
-        return self._bell.due.follow(self.tenant)
+    def follow_due(self, *, of_all: bool = False) -> DueFollower:
+        """Name, from now on, the runs that commits of this process make due, of this tenant or of all."""
+        return self._bell.due.follow(None if of_all else self.tenant)
 
     async def end_claims(self, worker: str) -> None:
         """Let the leases of a worker that died be over: its runs are due at once."""
