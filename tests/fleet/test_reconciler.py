@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Sequence
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
@@ -15,6 +16,7 @@ from keyturn.engine.mover import Mover
 from keyturn.engine.reconciler import Reconciler
 from keyturn.fleet import Wake, asked_engine
 from keyturn.journal import open_journal
+from keyturn.journal.optional import FleetLimits
 from keyturn.models.scripted.model import function_call, tool_outputs
 from keyturn.testing import ScriptedModel
 from tests.playing import Clock, call, model
@@ -139,6 +141,25 @@ async def test_no_engine_has_more_runs_moved_at_once_than_there_are_slots(tmp_pa
         outcomes = [(await move).outcome for move in moves]
     await journal.close()
     assert (outcomes, max(most)) == (["moved"] * 4, 2)
+
+
+async def test_a_wake_of_a_run_that_is_moved_here_is_held_though_the_fleet_is_full() -> None:
+    """Between its claim and its play: it tried again and again without a pause, and nothing else had its turn."""
+    fleet = _Fleet()
+    mover: Any = fleet.mover
+    mover.limited_by = lambda: FleetLimits(1)
+    run = (await fleet.app.start("desk", "go")).id
+    claim, tried = await fleet.journal.claim(run, "worker", TTL_MS), list[str]()
+
+    async def full(name: str) -> None:
+        tried.append(name)
+        assert len(tried) < 10
+        mover._full()
+
+    mover.take_up, mover._plays[run] = full, SimpleNamespace(drive=SimpleNamespace(claim=None))
+    assert (await mover.move(Wake("default", run, "again"))).outcome == "held"
+    assert tried == [run]
+    await fleet.journal.release(claim)
 
 
 async def test_two_workers_do_not_look_at_the_same_time() -> None:

@@ -205,7 +205,7 @@ class Mover:
             if not has_room:
                 return WakeOutcome("later")
             task = await self.take_up(wake.run)
-            if task is None and not self.full_for:
+            if task is None and (wake.run in self._plays or not self.full_for):
                 return WakeOutcome("held")
         await asyncio.wait({task})  # whoever asked may be cut off: the run goes on
         if not task.cancelled():
