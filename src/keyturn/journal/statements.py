@@ -20,7 +20,7 @@ from .rows import COUNTED_FROM, EDGES, ENDED
 # The first version that this Keyturn reads, and the newest.
 FIRST = 2
 _ENDED = ", ".join(f"'{status}'" for status in ENDED)
-SCHEMA = 12
+SCHEMA = 13
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,6 +47,8 @@ class SqlDialect:
     skipping: str
     # Joins a table of names to the first rows of runs for each of its rows, by what holds of these.
     each: str
+    # Selects what is among the rows of a query, each looked up by its key.
+    within: str
     # Names the index to go by, where the database has no statistics by which to choose one.
     by: str
     # A list of names that is given as one value, and whether a column is among them.
@@ -76,6 +78,7 @@ SQLITE = SqlDialect(
     skipping="",
     each="{0} CROSS JOIN runs ON (runs.tenant, runs.run) IN "
     "(SELECT each.tenant, each.run FROM runs AS each{by} WHERE {1})",
+    within="{} IN ({})",
     by=" INDEXED BY {}",
     any_name="?",
     among="EXISTS (SELECT 1 FROM json_each(?) WHERE value = {})",
@@ -91,6 +94,7 @@ POSTGRES = SqlDialect(
     still="LOCK TABLE runs, meta IN EXCLUSIVE MODE",
     skipping=" FOR UPDATE SKIP LOCKED",
     each="{0} CROSS JOIN LATERAL (SELECT each.* FROM runs AS each WHERE {1}{2}) AS runs",
+    within="{} = ANY(ARRAY({}))",
     by="",
     any_name="?::text[]",
     among="{} = ANY(?::text[])",
@@ -101,7 +105,7 @@ POSTGRES = SqlDialect(
 def migrations(dialect: SqlDialect) -> list[list[str]]:
     """Return the statements of each version of the schema from `FIRST` on; a released one is never changed."""
     begun = [_first(dialect), _WIDER_GRANTS, _deliveries(dialect), _tallies(dialect), _SESSIONS, _TAKERS, _SHAPES]
-    return [*begun, _SENT, _NEEDS, _PRIORITY, [*_covering(dialect), *_KINDS]]
+    return [*begun, _SENT, _NEEDS, _PRIORITY, [*_covering(dialect), *_KINDS], _QUEUES]
 
 
 def _first(dialect: SqlDialect) -> list[str]:
@@ -225,6 +229,12 @@ _PRIORITY = [
 _KINDS = [
     "DROP INDEX runs_due",
     "CREATE INDEX runs_due ON runs (tenant, priority, agent, needs, due) WHERE due IS NOT NULL",
+]
+
+# Whose turn has come is found session by session: the first that is queued on each.
+_QUEUES = [
+    "DROP INDEX runs_queued",
+    "CREATE INDEX runs_queued ON runs (tenant, session, place, run) WHERE status = 'queued'",
 ]
 
 

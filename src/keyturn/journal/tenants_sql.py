@@ -29,9 +29,11 @@ def _tenants(dialect: SqlDialect) -> str:
     holders = _steps(
         *(dialect, "held", "tenant, held_until", f"held_until IS NOT NULL AND {BEGUN}", "each.tenant > held.tenant")
     )
-    turns = f"{turn_has_come('each')} AND {BEGUN}"
-    queued = _steps(dialect, "queued", "tenant, priority, run", turns, "each.tenant > queued.tenant")
-    times = "SELECT tenant, due AS at FROM kinds UNION ALL SELECT * FROM held UNION ALL SELECT tenant, 0 FROM queued"
+    after = next_kind("queued", "tenant, session", "place")
+    queued = _steps(dialect, "queued", "tenant, session, place, run", "status = 'queued'", after)
+    come = f"each.tenant = queued.tenant AND each.run = queued.run AND {turn_has_come('each')} AND {BEGUN}"
+    turns = f"SELECT runs.tenant, 0 FROM {dialect.each.format('queued', come, '', by='')}"
+    times = f"SELECT tenant, due AS at FROM kinds UNION ALL SELECT * FROM held UNION ALL {turns}"
     return (
         f"WITH RECURSIVE {kinds}, {holders}, {queued} "
         f"SELECT tenant, min(at) FROM ({times}) AS times GROUP BY tenant ORDER BY tenant"
