@@ -81,6 +81,10 @@ class InboxDecidingApp(LettersApp[None]):
             text = f"{item.qualified_name}, request {item.request_id[:8]}{': ' if text else ''}{text}"
         self.view.say(lead, text, style)
 
+    def _say_refused(self, request: ShownRequest, error: Exception) -> None:
+        why = unrecorded(error, self.now())
+        self.say_of(request, why.heading, why.why)
+
     async def record(
         self, request: ShownRequest, word: Callable[[], Awaitable[RequestRow]], done: LiteralString = "Recorded"
     ) -> None:
@@ -91,7 +95,7 @@ class InboxDecidingApp(LettersApp[None]):
             row = await word()
         except (KeyturnError, BadJson) as error:
             await self.look()
-            self.say_of(request, *unrecorded(error, self.now()))
+            self._say_refused(request, error)
             detail = self.view.detail
             if detail is not None and detail.row.id == name and detail.row.state == "open":
                 self._own.discard(name)
@@ -234,7 +238,7 @@ class InboxDecidingApp(LettersApp[None]):
         try:
             rows = await self.seat.alike(request)
         except KeyturnError as error:
-            self.say_of(request, *unrecorded(error, self.now()))
+            self._say_refused(request, error)
             return
         if not (self.can_ask and self._shows(request)):  # its person has gone on
             return
@@ -254,7 +258,7 @@ class InboxDecidingApp(LettersApp[None]):
         try:
             outcomes = await self.seat.decide_all(word, rows, note or None)
         except KeyturnError as error:
-            self.say_of(request, *unrecorded(error, self.now()))
+            self._say_refused(request, error)
             return
         await self.look()
         self._tell_all(request, outcomes)

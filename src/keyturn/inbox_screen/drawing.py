@@ -193,8 +193,8 @@ def known_rows(detail: Detail, now: int, width: int) -> Iterator[Row]:
         words = ", ".join(filter(None, (fact.ago, fact.after)))
         text = " \u00b7 ".join(filter(None, (fact.text, words)))
         yield from labelled("note" if fact.mark else "heading", cast("LiteralString", fact.word), text, width)
-    if detail.row.state == "open" and (claimed := shown.claimed_by(now)):
-        yield from labelled("waits", "claimed by", claimed, width)
+    if detail.row.state == "open" and shown.claim is not None and shown.claimed_by(now):
+        yield from labelled("waits", "claimed by", f"{shown.claim.by} until {here(shown.claim.until)}", width)
     for vote in votes_of(shown, now):
         said = f"{vote.by} {vote.word} {vote.ago} ago" + (f", note: {vote.note}" if vote.note else "")
         yield from labelled("good", "voted", said, width)

@@ -346,10 +346,21 @@ def votes_of(shown: Request, now: int) -> list[Voted]:
 
 
 class Unrecorded(NamedTuple):
-    """Says in a heading whether a decision may have been recorded, and what is known of why it was not."""
+    """Says in a heading whether a decision may have been recorded, and what is known of why it was not.
+
+    `unsent` is what was typed with it, where that is recorded nowhere.
+    """
 
     heading: Literal["Not recorded", "May have been recorded"]
     why: str
+    unsent: tuple[str, ...] = ()
+
+
+#: What is said of a decision that a page sent and got no answer to, and of one that is not on record once it got one.
+UNANSWERED = Unrecorded(
+    "May have been recorded", "the server did not answer. This page shows what is recorded once it does."
+)
+NOT_ARRIVED = Unrecorded("Not recorded", "the server did not answer when you pressed the button. Press it again.")
 
 
 def unrecorded(error: Exception, now: int) -> Unrecorded:

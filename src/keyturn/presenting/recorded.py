@@ -12,7 +12,8 @@ from ..journal.rows import RequestRow
 from ..render.escape import quote
 from ..render.plural import plural
 from ..render.verdicts import STATES, votes_alike
-from .asking import approvals, own_vote, said_so_far, step_words
+from .asking import TimeWords, approvals, own_vote, said_so_far, step_words
+from .clock import in_ms
 from .terms import people_of
 from .trail import VIEWED, VOTE, TrailMark
 
@@ -173,6 +174,17 @@ def _voted(request: Request, own: Vote, people: Sequence[str]) -> Recorded:
     count = f"{step_words(request)}, {count}" if request.steps else count
     did = _VOTED.get(own.verdict, "You approved")
     return Recorded(f"{did} ({count}).", still_needed(request, people), "vote")
+
+
+def claim_words(request: Request, person: str, now: int, worded: TimeWords) -> str:
+    """Say who claimed an open request, and until when, to a person; "" where it is not claimed."""
+    by, claim = request.claimed_by(now), request.claim
+    if claim is None or not by:
+        return ""
+    until = worded(in_ms(claim.until))
+    if by == person:
+        return f"You claimed it until {until}: other approvers see that you are deciding it."
+    return f"{by} claimed it until {until}, and is deciding it. Other approvers can still decide."
 
 
 def starts_soon(*, by_caller: bool = False) -> str:

@@ -19,6 +19,11 @@ from .sign_in import SignIn, go, sign_in_of
 
 router = APIRouter(include_in_schema=False)
 _WRONG = "Wrong username or password."
+#: Why a visitor is asked to sign in again: by what the address says of the session that they had.
+_ENDED = {
+    "yes": "Your session ended. Sign in again.",
+    "sent": "Your session ended. What you sent last was not recorded: sign in, and send it again.",
+}
 
 
 async def login_page_of(
@@ -39,6 +44,7 @@ async def login_page_of(
         "identity_url": sign_in.settings.identity_url if sign_in.settings.identity is not None else "",
         "at_once": not error and not {"out", "again"} & set(request.query_params),
         "out": "out" in request.query_params and not error,
+        "ended": "" if error else _ENDED.get(request.query_params.get("ended", ""), ""),
         "begun": bool((await sign_in.people.directory()).place),
     }
     made = await sign_in.page(request, "login", None, status, **values)

@@ -36,7 +36,7 @@ from ...presenting.grant_words import covered_words, reach_words
 from ...presenting.list_row import ListRow, own_words, row_of
 from ...presenting.message_context import ADVICE
 from ...presenting.reading import read_facts
-from ...presenting.recorded import deciders, overrules, starts_soon, still_needed
+from ...presenting.recorded import claim_words, deciders, overrules, starts_soon, still_needed
 from ...presenting.source import LONGEST, PARTS, RequestSource
 from ...presenting.trail import changes_since, result_of
 from ..errors import refused
@@ -184,6 +184,7 @@ _MARKS = ("take", "let_go", "snooze", "wake")
 @router.post("/requests/{name}/decide")
 async def decide(request: HttpRequest, at: DeciderPage, name: str) -> Response:
     """Record what somebody decided about exactly what they were shown."""
+    form: dict[str, str] = {}
     try:
         form = (await form_of(request, at)).whole()
         row = await at.visibility.request(name)
@@ -201,24 +202,31 @@ async def decide(request: HttpRequest, at: DeciderPage, name: str) -> Response:
                 at, "_request.html", **await detail_of(at, await at.visibility.request(name, shows=True))
             )
     except KeyturnError as error:
-        return await told(at, name, error)
+        return await told(at, name, error, form)
     return RedirectResponse(at.url(f"/requests/{name}"), 303)
 
 
-async def told(at: PageContext, name: str, error: KeyturnError) -> Response:
-    """Show what was refused where it was asked for, beside the request as it stands now."""
+async def told(at: PageContext, name: str, error: KeyturnError, form: dict[str, str] | None = None) -> Response:
+    """Show what was refused where it was asked for, beside the request as it stands now, with what was typed."""
     try:
         detail = await detail_of(at, await at.visibility.request(name, shows=True))
     except KeyturnError:
         return failure(at, error)
     said = refused(error)
-    detail |= {"unrecorded": unrecorded(error, at.now)}
+    why = unrecorded(error, at.now)
+    detail |= {"unrecorded": why if error.uncertain else why._replace(unsent=_typed(form or {}))}
     return await drawn(at, _part(at), 200 if at.partial else said.status, **detail)
 
 
 def _part(at: PageContext) -> str:
     """Return the template of a request: the part that a script swaps, or a page of its own."""
     return "_request.html" if at.partial else "request_alone.html"
+
+
+def _typed(form: dict[str, str]) -> tuple[str, ...]:
+    """Return the texts that were typed into a form of a request, each once."""
+    texts = [form.get(name, "").strip() for name in ("message", "output", "note")]
+    return tuple(dict.fromkeys(text for text in texts if text))
 
 
 def words_of(form: dict[str, str]) -> dict[str, Any]:
@@ -320,6 +328,7 @@ def _shown_of(at: PageContext, row: RequestRow) -> dict[str, Any]:
         "deciders": deciders(row),
         "undoable": undoable(at.settings, row),
         "claimed": shown.claimed_by(at.now),
+        "claim": claim_words(shown, at.visitor.id, at.now, partial(stamp, zone=at.zone)) if row.state == "open" else "",
         "put_off": shown.is_snoozed(at.visitor.id, at.now),
         "looking": looking_of(row, at.visitor.id, at.now),
         "command": _command(row),

@@ -8,7 +8,7 @@ from datetime import UTC, tzinfo
 from functools import cache
 from pathlib import Path
 from typing import Any, NamedTuple
-from urllib.parse import quote
+from urllib.parse import quote, urlsplit
 
 from jinja2 import Environment, FileSystemLoader, StrictUndefined, pass_context
 from jinja2.runtime import Context
@@ -18,7 +18,17 @@ from starlette.responses import HTMLResponse, RedirectResponse, Response
 from ...application.app import App
 from ...core.errors import KeyturnError
 from ...inbox.personal import PersonalInbox
-from ...presenting.asking import MARKS, RISKS, STATES, agent_words, is_held, risk_words, seconds
+from ...presenting.asking import (
+    MARKS,
+    NOT_ARRIVED,
+    RISKS,
+    STATES,
+    UNANSWERED,
+    agent_words,
+    is_held,
+    risk_words,
+    seconds,
+)
 from ...presenting.clock import span, stamp
 from ...presenting.grant_words import value_words
 from ...presenting.list_row import LINE
@@ -28,10 +38,11 @@ from ...presenting.source import SOURCES
 from ...render.one_row import lines_in, parts
 from ...render.plural import plural
 from ..errors import refused
+from ..forms import safe_redirect
 from ..live import Live
 from ..settings import ServerSettings
 from ..visibility import Visibility
-from ..visitor import Visitor, visitor_of
+from ..visitor import Visitor, cookie_name, visitor_of
 from ..zones import exactly, zone_of
 from .shown import VisibleHtml, finalize, ready, typed
 
@@ -80,13 +91,27 @@ async def here(request: HttpRequest) -> PageContext:
     root = request.scope.get("root_path", "")
     partial = request.headers.get("hx-request") == "true"
     if visitor is None:
-        path = request.url.path.removeprefix(root)
-        raise Elsewhere(f"{root}/login?next={quote(path if request.method == 'GET' else '/')}")
+        raise Elsewhere(f"{root}/login?next={quote(_page_of(request, root))}{_ended(request)}")
     now = await app.inbox.now()
     visibility, zone = Visibility(app, visitor, now), zone_of(request, visitor.person.settings)
     state, since = request.app.state, request.query_params.get("since", "")[:9]
     line = int(since) if since.isascii() and since.isdigit() else 0
     return PageContext(app, state.settings, state.live, visitor, visibility, now, root, partial, zone, line)
+
+
+def _page_of(request: HttpRequest, root: str) -> str:
+    """Return the page on which a visitor is: what they asked for, or the page from which they sent a form."""
+    if request.method == "GET":
+        return request.url.path.removeprefix(root)
+    sent_from = urlsplit(request.headers.get("hx-current-url") or request.headers.get("referer") or "").path
+    return safe_redirect(sent_from.removeprefix(root))
+
+
+def _ended(request: HttpRequest) -> str:
+    """Return how the address of the sign-in page says that a session ended, and whether a form was sent since."""
+    if request.method != "GET":
+        return "&ended=sent"
+    return "&ended=yes" if request.cookies.get(cookie_name(request)) else ""
 
 
 async def elsewhere(request: HttpRequest, error: Exception) -> Response:
@@ -161,6 +186,8 @@ def _environment() -> Environment:
         "FINAL": FINAL,
         "starts_with": starts_with,
         "MISSED": MISSED,
+        "UNANSWERED": UNANSWERED,
+        "NOT_ARRIVED": NOT_ARRIVED,
         "risk_words": risk_words,
     }
     made.globals.update(known)

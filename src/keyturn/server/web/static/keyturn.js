@@ -381,6 +381,11 @@
       else if (typedIn(field)) { if (there) there.value = field.value; else lost.push(`${(field.closest("label")?.querySelector("span")?.textContent || field.name).trim()}: ${field.value}`); }
     }
     unsent(fresh, lost);
+    const refused = one("[data-refused]", open);
+    if (refused && !one("[data-refused]", fresh)) {
+      if (refused.dataset.lost === undefined) bar(fresh).prepend(refused);
+      else if (verdicts(open) === verdicts(fresh)) unanswered(fresh, "not-arrived");
+    }
     const at = document.activeElement;
     if (!open.contains(at)) return () => {};
     const key = at.dataset.key ? `[data-key="${at.dataset.key}"]` : at.name ? `[name="${CSS.escape(at.name)}"]` : "";
@@ -399,11 +404,28 @@
     told.dataset.unsent = "yes";
     told.append("Not sent: ");
     for (const text of texts) told.append(Object.assign(document.createElement("q"), { className: "theirs", textContent: text }), " ");
-    const bar = one("[data-actions], [data-answered]", fresh);
-    if (bar) return bar.prepend(told);
-    fresh.append(Object.assign(document.createElement("div"), { className: "actions" }));
-    fresh.lastChild.append(told);
+    bar(fresh).prepend(told);
   };
+  // Where the buttons of a request are, or were.
+  const bar = (request) => {
+    const there = one("[data-actions], [data-answered], .actions", request);
+    if (there) return there;
+    request.append(Object.assign(document.createElement("div"), { className: "actions" }));
+    return request.lastChild;
+  };
+  // A press that the server does not answer says so at the buttons, and what is on record is shown once it does.
+  const unanswered = (request, which) => {
+    const words = one(`template[data-${which}]`, request);
+    if (!words) return;
+    one("[data-refused]", request)?.remove();
+    bar(request).prepend(words.content.cloneNode(true));
+  };
+  document.addEventListener("htmx:error", (event) => {
+    const open = event.target.closest?.("form") && event.target.closest(".request");
+    if (!open) return;
+    unanswered(open, "unanswered");
+    renewed();
+  });
   // Buttons that came or went while a finger was on its way take no press for a moment, nor do those of a new asking.
   const calm = (within) => {
     for (const each of all(".keys, .answer, .doubts", within)) {
