@@ -38,6 +38,7 @@ CLAIMED = "request.claimed"
 RESOLVED = "ask.resolved"
 
 _LONGEST_S = 366 * 86_400
+_MINUTE = timedelta(minutes=1)
 _LAST_MS = 253_402_300_799_999
 
 
@@ -103,8 +104,11 @@ class QuietHours(msgspec.Struct, frozen=True):
             return None
         day = local.date() + timedelta(days=1 if wall >= end else 0)
         # An hour that the clocks show twice ends twice, and one that they skip ends as they are put forward.
-        ends = [datetime.combine(day, end, zone).replace(fold=fold).astimezone(UTC) for fold in (0, 1)]
-        return min((each for each in ends if each > now), default=None)
+        at = datetime.combine(day, end)
+        first, last = (at.replace(tzinfo=zone, fold=fold).astimezone(UTC) for fold in (0, 1))
+        while last < first and last.astimezone(zone).replace(tzinfo=None) < at:
+            last += _MINUTE
+        return min((each for each in (min(first, last), last) if each > now), default=None)
 
 
 @immutable
