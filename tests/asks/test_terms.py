@@ -57,9 +57,9 @@ def test_a_rule_names_the_server_of_an_external_caller_and_the_linter_knows_it()
 
 
 async def test_the_wishes_of_a_caller_name_no_approver_in_place_of_those_of_the_policy() -> None:
-    async with office(policy=Policy(ask(tool="refund", approval=Approval(users=["ben"])))) as app:
+    async with office(policy=Policy(ask(tool="refund", approval=Approval(users=("ben",))))) as app:
         await peopled(app)
-        wish = Approval(users=["ann", "cyd"], deny_quorum=2)  # not both: ben alone cannot reject twice
+        wish = Approval(users=("ann", "cyd"), deny_quorum=2)  # not both: ben alone cannot reject twice
         for key in ("o1", "o2"):
             state = await app.asks.wait((await app.asks.ask(refund(key, terms=wish))).id, 30)
             assert (state.status, state.reason) == (
@@ -68,8 +68,26 @@ async def test_the_wishes_of_a_caller_name_no_approver_in_place_of_those_of_the_
             )
 
 
+async def test_the_times_that_a_caller_states_prolong_no_deadline_of_the_policy_and_have_nothing_escalate_sooner() -> (
+    None
+):
+    escalates = Approval(users=("ben",), expires="1h", on_expiry="escalate", escalate_to=("cyd",))
+    for own, wish, holds in (
+        (Approval(expires="1h"), Approval(expires="50m", on_expiry="ask_again", max_asks=20), ("50m", "reject")),
+        (Approval(expires="1h"), Approval(expires="20m", on_expiry="ask_again", max_asks=20), ("20m", "ask_again", 3)),
+        (escalates, Approval(expires="9s", on_expiry="escalate", escalate_to=("cyd",)), ("9s", "reject")),
+        (escalates, Approval(expires="9s", on_expiry="ask_again", max_asks=20), ("9s", "ask_again", 20)),
+        (escalates, Approval(expires="1h", on_expiry="escalate", escalate_to=("cyd",)), ("1h", "escalate")),
+    ):
+        async with office(policy=Policy(ask(tool="refund", approval=own))) as app:
+            await peopled(app)
+            terms = (await pending(app, await app.asks.ask(refund(terms=wish)))).request.terms
+            assert terms is not None
+            assert (terms.expires, terms.on_expiry, terms.max_asks)[: len(holds)] == holds
+
+
 async def test_the_steps_of_a_chain_are_met_and_the_journal_checks_between_them() -> None:
-    steps = Approval(steps=[Approval(users=["ben"]), Approval(users=["cyd"])])
+    steps = Approval(steps=(Approval(users=("ben",)), Approval(users=("cyd",))))
     async with office() as app:
         await peopled(app)
         asked = await app.asks.ask(refund(terms=steps))

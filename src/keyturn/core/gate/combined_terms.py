@@ -35,9 +35,10 @@ def escalated_from(stated: Approval, asked: Approval | None) -> bool:
 def combined(outer: Approval, inner: Approval) -> Approval | None:
     """Return terms that meet both, or None where no such terms can be stated.
 
-    The request expires as the shorter of the two says. It escalates only where the other one would let the same people
-    decide. Of a chain and other terms that name people, those are met in the last step that can meet them, else in one
-    of their own after the others; two chains are one after the other.
+    The request expires as the shorter of the two says, and is pending no longer than either of them says: it is asked
+    again, or escalates, only as long as the other one would let the same people decide. Of a chain and other terms that
+    name people, those are met in the last step that can meet them, else in one of their own after the others; two
+    chains are one after the other.
 
     >>> combined(Approval(expires="4h"), Approval(role="ops", quorum=2))
     Approval(role='ops', users=(), quorum=2, deny_quorum=1, not_requester=False, reason='optional', expires='4h', \
@@ -134,16 +135,22 @@ def _people(outer: Approval, inner: Approval) -> dict[str, Any] | None:
 
 
 def _expiry(sooner: Approval, later: Approval) -> dict[str, Any]:
-    taken = {"expires": sooner.expires, "warn_before": sooner.warn_before, "max_asks": sooner.max_asks}
-    alike = (sooner.on_expiry, sooner.escalate_to) == (later.on_expiry, later.escalate_to)
-    if sooner.on_expiry != "escalate" or not later.limits_deciders or alike:
-        return {**taken, "on_expiry": sooner.on_expiry, "escalate_to": sooner.escalate_to}
+    """Return the deadline of the sooner terms, and what follows it for as long as both let the same people decide."""
+    taken: dict[str, Any] = {name: getattr(sooner, name) for name in ("expires", "warn_before", "max_asks")}
+    times = inf if later.expires_ms is None else later.expires_ms // (sooner.expires_ms or 1)
+    if sooner.on_expiry == "ask_again":
+        times *= later.max_asks if later.on_expiry == "ask_again" else 1
+        return taken | ({"on_expiry": "ask_again", "max_asks": min(times, sooner.max_asks)} if times > 1 else {})
+    same = all(getattr(sooner, each) == getattr(later, each) for each in ("expires_ms", "on_expiry", "escalate_to"))
+    if sooner.on_expiry == "escalate" and (same or (times > 1 and not later.limits_deciders)):
+        return taken | {"on_expiry": "escalate", "escalate_to": sooner.escalate_to}
     return taken
 
 
 def _glass(outer: Approval, inner: Approval) -> str | None:
     """Return which role may approve alone: one that every set of terms with deciders of its own says."""
-    roles = {terms.break_glass for terms in (outer, inner) if terms.four_eyes or terms.confirm}
+    named = [each for each in (outer, inner) if each.four_eyes or each.confirm or each.on_expiry == "escalate"]
+    roles = {terms.break_glass for terms in named}
     return roles.pop() if len(roles) == 1 else None
 
 
