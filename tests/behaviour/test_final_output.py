@@ -377,13 +377,15 @@ async def test_a_handler_can_answer_for_a_wrong_type_and_for_a_refusal(run: Run)
     assert (await run(agent, "go", error_handlers=handlers)).final_output == "I will not"
 
 
-async def test_a_refusal_where_an_answer_is_owed(run: Run) -> None:
-    agent = Agent("a", model=model([refusal("I will not")]), output_type=Point)
+@pytest.mark.parametrize("output_type", [None, str, Point])
+async def test_a_refusal_is_no_answer_of_any_agent(run: Run, output_type: Any) -> None:
+    agent = Agent("a", model=model([refusal("I will not")]), output_type=output_type)
     with pytest.raises(ModelRefusalError) as raised:
         await run(agent, "go")
     assert raised.value.refusal == "I will not"
-    plain_agent = Agent("b", model=model([refusal("I will not")]))
-    assert (await run(plain_agent, "go")).final_output == "I will not"
+    handlers = {"model_refusal": lambda data: data.error.refusal}
+    agent = Agent("a", model=model([refusal("I will not")]), output_type=output_type)
+    assert (await run(agent, "go", error_handlers=handlers)).final_output == "I will not"
 
 
 async def test_an_agent_without_tools_answers_at_once(run: Run) -> None:

@@ -8,7 +8,12 @@ import pytest
 
 from keyturn import (
     Agent,
+    GuardrailFunctionOutput,
     HandoffInputData,
+    InputGuardrail,
+    InputGuardrailTripwireTriggered,
+    OutputGuardrail,
+    OutputGuardrailTripwireTriggered,
     RunConfig,
     RunState,
     ToolExecutionConfig,
@@ -92,6 +97,54 @@ async def test_what_a_guardrail_rejected_before_anybody_was_asked_stands_on_the_
     agent = guarded(world, ToolGuardrailFunctionOutput.reject_content("no", "why"))
     result = await run(agent, "go", run_config=EARLY)
     assert (infos(result), outputs(result.to_input_list()), world.done) == (["why"], {"c1": "no"}, [])
+
+
+async def test_guardrails_have_their_names_wherever_the_run_was_loaded(world: World, run: Run, saved: bool) -> None:
+    """Programs ask each result for `guardrail.get_name()`, and what it reported."""
+
+    def report(info: str) -> Any:
+        return lambda *_given: GuardrailFunctionOutput(info, tripwire_triggered=False)
+
+    agent = guarded(world, ToolGuardrailFunctionOutput.reject_content("no", "why"))
+    agent.tools[0].needs_approval = False
+    agent.tools += [world.tool("later", needs_approval=True)]
+    agent.model = model([call("ask", "c1"), call("later", "c2")], "done")
+    agent.input_guardrails = [InputGuardrail(report("in"), "before")]
+    agent.output_guardrails = [OutputGuardrail(report("out"), "after")]
+    done = await run(agent, await approved(await run(agent, "go"), agent, saved))
+    [given], [answered], [looked] = (
+        done.input_guardrail_results,
+        done.output_guardrail_results,
+        done.tool_input_guardrail_results,
+    )
+    assert [one.guardrail.get_name() for one in (given, answered, looked)] == ["before", "after", "look"]
+    assert [one.output.output_info for one in (given, answered, looked)] == ["in", "out", "why"]
+    assert (answered.agent, answered.agent_output) == (agent, "done")
+    assert looked.output.behavior == {"type": "reject_content", "message": "no"}
+    loaded = await state_of(done, agent, saved)
+    again = await run(agent, loaded)
+    assert [one.guardrail.get_name() for one in again.output_guardrail_results] == ["after"]
+    assert again.output_guardrail_results[0].agent_output == "done"
+
+
+@pytest.mark.parametrize("stage", ["input", "output"])
+async def test_a_tripwire_names_its_guardrail_when_the_run_is_resumed(run: Run, saved: bool, stage: str) -> None:
+    def trips(*_given: Any) -> GuardrailFunctionOutput:
+        return GuardrailFunctionOutput("off topic", tripwire_triggered=True)
+
+    agent = Agent("a", model=model("done"))
+    if stage == "input":
+        agent.input_guardrails = [InputGuardrail(trips, "topic")]
+    else:
+        agent.output_guardrails = [OutputGuardrail(trips, "topic")]
+    tripwires = (InputGuardrailTripwireTriggered, OutputGuardrailTripwireTriggered)
+    with pytest.raises(tripwires) as raised:
+        await run(agent, "go")
+    state = await state_of(raised.value.run_data, agent, saved)
+    with pytest.raises(tripwires, match="'topic'") as again:
+        await run(agent, state)
+    told = again.value.guardrail_result
+    assert (told.guardrail.get_name(), told.output.output_info) == ("topic", "off topic")
 
 
 async def test_a_guardrail_that_lets_pass_before_may_stop_after(world: World, run: Run) -> None:

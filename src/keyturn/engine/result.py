@@ -24,8 +24,9 @@ from .logger import error_words, logger
 from .run.open_run import OpenRun
 from .states.state import RunState
 from .views.decisions_by_label import DecisionsByLabel
+from .views.guardrail_results import results_of
 from .views.items import AddedInputItem, MCPApprovalResponseItem, RunItem, ToolApprovalItem, ToolCallOutputItem
-from .views.projection import Projection, by_person, requests_of, results_of
+from .views.projection import Projection, by_person, requests_of
 
 T = TypeVar("T")
 _WAITING = "not executed: it still requires a decision"

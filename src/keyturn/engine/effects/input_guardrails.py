@@ -16,6 +16,7 @@ from ..driving.drive import Drive
 from ..facts.values import jsonable
 from ..run.frame_settings import FrameSettings
 from ..tracing.spans import checked
+from ..views.guardrail_results import guardrail_result
 
 
 def input_guardrails(drive_agent: Any, scope: FrameSettings) -> list[InputGuardrail[Any]]:
@@ -89,7 +90,7 @@ async def tripped(drive: Drive, frame_id: str) -> None:
     """Raise the tripwire of a guardrail, now and whenever the run is resumed."""
     report = drive.run.frames[frame_id].tripped
     assert report is not None
-    result = drive.live.said(frame_id, report) or report
+    result = guardrail_result(drive.live, frame_id, report)
     if report.stage == "input":
         raise InputGuardrailTripwireTriggered(result)
     raise OutputGuardrailTripwireTriggered(result)

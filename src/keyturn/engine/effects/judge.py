@@ -75,21 +75,19 @@ def _of_reply(frame: Frame, agent: Agent[Any]) -> FinalAnswer | None:
     if plain is not None:
         return FinalAnswer(plain)
     text, refusal = _words(reply)
-    schema = output_schema_for(agent.output_type)
-    if text and schema is not None:
-        return FinalAnswer(run_callback(schema.validate_json, text))
     if refusal:
         raise ModelRefusalError(refusal)
-    return None
+    schema = output_schema_for(agent.output_type)
+    return FinalAnswer(run_callback(schema.validate_json, text)) if text and schema is not None else None
 
 
 def text_of(reply: list[Item], agent: Agent[Any]) -> str | None:
-    """Return the answer that a reply is, of an agent that answers with text; None of one that owes something else."""
+    """Return the answer that a reply is, of an agent that answers with text; None of a refusal, and of other agents."""
     schema = output_schema_for(agent.output_type)
     if schema is not None and not schema.is_plain_text():
         return None
     text, refusal = _words(reply)
-    return text or refusal
+    return None if refusal else text
 
 
 def _words(reply: list[Item]) -> tuple[str, str]:

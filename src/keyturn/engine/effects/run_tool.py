@@ -67,7 +67,7 @@ SAID = "metadata"
 # In seconds, how often it is looked whether an approval that can be undone was.
 _LOOK_AGAIN = 0.25
 # Values of these types are the same when they are read from a log; those in a dict or a list are as JSON has them.
-_JSON = (str, bool, int, float, type(None), dict, list)
+_JSON = (str, bool, int, float, dict, list)
 
 
 async def run_tool(drive: Drive, call_id: str) -> None:

@@ -10,8 +10,6 @@ from collections.abc import Callable, Iterable
 from typing import Any, Protocol
 
 from ...agents.agent import Agent
-from ...agents.guardrail import GuardrailFunctionOutput, InputGuardrailResult, OutputGuardrailResult
-from ...agents.tool_guardrail import ToolGuardrailFunctionOutput, ToolInputGuardrailResult, ToolOutputGuardrailResult
 from ...core import events as ev
 from ...core.call_ids import call_id
 from ...core.items import Item, own_copy
@@ -188,22 +186,3 @@ class Interrupted(Protocol):
 def requests_of(run: Run, graph: AgentGraph, tools: dict[str, Any]) -> list[ToolApprovalItem]:
     """Every waiting call, in the order in which the model made them."""
     return [approval_item(run, call, graph.agent(call.agent), tools.get(call.id)) for call in waiting_calls(run)]
-
-
-def results_of(live: OpenRun, reports: list[tuple[str, ev.Report]], stage: str) -> list[Any]:
-    """The results of one stage, in the order in which they came, each pause included."""
-    return [_result(live, on, report) for on, report in reports if report.stage == stage]
-
-
-def _result(live: OpenRun, on: str, report: ev.Report) -> Any:
-    known = live.said(on, report)
-    if known is not None:
-        return known
-    named: Any = report.name
-    if report.stage in ("tool_input", "tool_output"):
-        said = ToolGuardrailFunctionOutput(report.info)
-        return (ToolInputGuardrailResult if report.stage == "tool_input" else ToolOutputGuardrailResult)(named, said)
-    output = GuardrailFunctionOutput(report.info, report.tripped)
-    if report.stage == "input":
-        return InputGuardrailResult(named, output)
-    return OutputGuardrailResult(named, None, live.graph.root, output)
