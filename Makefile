@@ -31,7 +31,7 @@ define quietly
 endef
 
 .DEFAULT_GOAL := help
-.PHONY: help soak load setup demo test check lint types quick-types imports shape format kinds previews pictures probes strings site package bench bench-doors apart bench-peers sweep mutants pace pile recovery first-decision first-command trials costs simulate explore crash race rot forge signatures texts deep-peers leaks audit-trial published coding-agents model-servers lock clean distclean aap-adapters
+.PHONY: help soak load setup demo test check lint types quick-types imports shape format kinds previews pictures probes strings site package bench bench-doors apart bench-peers sweep mutants pace pile recovery first-decision first-command trials costs simulate explore crash race rot forge signatures texts deep-peers leaks audit-trial alike published coding-agents model-servers lock clean distclean aap-adapters
 
 help: ## Show this list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-12s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -253,6 +253,9 @@ leaks: $(VENV)/.ready ## Ways round the gate of other deep agents, shown on them
 
 audit-trial: $(VENV)/.ready ## Alter exports of the audit in every way, and see each alteration located: make audit-trial N=10000 SEED=7
 	@$(BIN)/python -m trials.audit --n $(N) $(if $(filter-out random,$(SEED)),--seed $(SEED)) $(ARGS)
+
+alike: $(VENV)/.ready $(PEERS)/.ready ## Random programs, run by the OpenAI Agents SDK and here after an import change: make alike N=3000 ARGS="--from 5000"
+	@$(BIN)/python -m trials.alike --there $(PEERS)/bin/python --n $(N) $(ARGS)
 
 EXAMPLES ?=
 published: $(VENV)/.ready ## Programs published for the OpenAI Agents SDK, one word changed: make published EXAMPLES=path

@@ -279,9 +279,10 @@ class Soak:
 
     async def _looked(self, app: App) -> None:
         found, after = self.found, None
-        rows = dict[str, str]()
+        rows, errors = dict[str, str](), dict[str, str | None]()
         while page := await app.runs(limit=1_000, after=after):
             rows |= {row.run: row.status for row in page}
+            errors |= {row.run: row.error for row in page if row.status == "failed"}
             after = (page[-1].started_at, page[-1].run)
         started, paid = _lines(self.fleet.folder, "started"), Counter(_lines(self.fleet.folder, "paid"))
         found.started, found.ended = len(rows), Counter(rows.values())
@@ -289,7 +290,7 @@ class Soak:
         found.doubts = len({*_lines(self.fleet.folder, "doubts")})
         found.violations += [f"run {run} was started and is lost" for run in started if run not in rows]
         found.violations += [f"the call of run {run} had its effect {n} times" for run, n in paid.items() if n > 1]
-        found.violations += [f"run {run} ended as {state}" for run, state in rows.items() if state == "failed"]
+        found.violations += [f"run {run} failed: {error}" for run, error in errors.items()]
         report = await check(app.journal)
         found.violations += [str(each) for each in report.violations]
 
