@@ -67,4 +67,6 @@ async def settled(
                 break
         else:
             seen = await anew()
+        if await here.request.is_disconnected():  # which holds a place of its account for nothing
+            break
     return seen
