@@ -25,6 +25,7 @@ from keyturn.mcp_gate.records import GateRecords
 from tests.mcp_gate.painters import ASKED, gate_of, red
 from tests.mcp_gate.shops import Shop, text_of
 from tests.server.programs import Port
+from tests.waiting import turns_of_the_loop
 
 PAINT = types.CallToolRequestParams(name="paint", arguments={})
 ERAS = ("auto", "legacy")
@@ -132,6 +133,32 @@ async def test_a_call_that_is_given_up_between_its_claim_and_its_first_step_is_n
         await exchanges.end()
         state = await keyturn.asks.get(row.run)
         assert (state.status, state.result) == ("failed", NOT_RUN)
+
+
+async def test_what_came_of_a_call_is_reported_whose_client_gives_it_up_meanwhile(shop: Shop) -> None:
+    async with AsyncClient(shop.port.url, shop.token) as keyturn:
+        holding, reporting = Holding(keyturn.asks, 30), asyncio.Event()
+        call = GatedCall("a 1", "painter", "paint", {"at": "last"}, "Paint.", None)
+        report = keyturn.asks.report
+
+        async def slow(*given: Any) -> Any:
+            reporting.set()
+            await turns_of_the_loop()
+            return await report(*given)
+
+        async def now() -> GatedCall:
+            return call
+
+        setattr(keyturn.asks, "report", slow)  # noqa: B010  # a client that gives up just then
+        approving = asyncio.ensure_future(holding.approved(call, silent, now))
+        row = await shop.decided("approve")
+        reports = asyncio.ensure_future(holding.report(await approving, failed=False))
+        await reporting.wait()
+        reports.cancel()
+        with pytest.raises(asyncio.CancelledError):
+            await reports
+        await holding.close()
+        assert (await keyturn.asks.get(row.run)).status == "succeeded"
 
 
 async def test_a_server_that_asks_while_two_calls_are_at_work_is_declined() -> None:

@@ -16,7 +16,7 @@ from collections import Counter
 from collections.abc import AsyncGenerator, Awaitable, Callable
 from typing import Any, NamedTuple
 
-from ..asks.ask import Ask, AskState
+from ..asks.ask import Ask, AskState, Outcome
 from ..client.asks import AsyncAsks
 from ..core.approval import Approval
 from ..core.digest import digest
@@ -100,6 +100,7 @@ class Holding:
         self._waited = Counter[str]()  # how many calls wait for each of them
         self._gate = new_id()
         self._leases = dict[str, asyncio.Task[None]]()
+        self._reports = set[asyncio.Task[None]]()
         self._stopping = False
 
     @property
@@ -298,7 +299,7 @@ class Holding:
             yield
         except BaseException as error:
             why = f"the connection to the server failed ({type(error).__name__})"
-            await asyncio.shield(reported(self._asks, *approved, "unknown", why))
+            await self._reported(approved, "unknown", why)
             raise
         finally:
             beats.cancel()
@@ -306,7 +307,14 @@ class Holding:
     async def report(self, approved: Approved, *, failed: bool) -> None:
         """Report what the server answered: that it ran, or that it failed; else the call is in doubt by its time."""
         words = "the server answered an error" if failed else "the server answered"
-        await reported(self._asks, *approved, "failed" if failed else "succeeded", words)
+        await self._reported(approved, "failed" if failed else "succeeded", words)
+
+    async def _reported(self, approved: Approved, outcome: Outcome, words: str) -> None:
+        """Report an outcome to the end, also where the client gives up meanwhile: it is known."""
+        task = asyncio.ensure_future(reported(self._asks, *approved, outcome, words))
+        self._reports.add(task)
+        task.add_done_callback(self._reports.discard)
+        await asyncio.shield(task)
 
     async def give_back(self, approved: Approved) -> None:
         """Report that a call that was claimed was not forwarded: its client stopped waiting before."""
@@ -318,9 +326,10 @@ class Holding:
         self._stopping = True
 
     async def close(self) -> None:
-        """End the leases; what a call may join stays open for the next gate."""
+        """End the leases, and what is being reported; what a call may join stays open for the next gate."""
         for id in list(self._leases):
             self._end_lease(id)
+        await asyncio.gather(*self._reports, return_exceptions=True)
 
 
 def _words(state: AskState) -> str:
