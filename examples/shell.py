@@ -7,7 +7,7 @@ Prints:
     command
     | grep -c TODO notes.txt > count.txt; cat count.txt
 
-    text: what a shell reads
+    text: parts of this command
     | programs: grep, cat
     | joined by: ;
     | redirections: > count.txt

@@ -45,7 +45,7 @@ async def test_the_page_and_the_terminals_point_it_out(said: str, marked: bool) 
         screen = "\n".join("".join(text for _, text in line) for line in known_rows(detail, await app.inbox.now(), 100))
         rows = list[str]()
         command = Terminal(show=lambda text: rows.append(str(text)), width=100)
-        draw_request(command, row, await app.inbox.now(), context=await app.inbox.context(row))
+        draw_request(command, row, await app.inbox.now(), facts=await app.inbox.as_person("ada").facts(row.id))
         for shown in (page.replace("&#39;", "'"), screen, "\n".join(rows)):
             assert (ADVICE in shown) == marked
             assert [words in shown for words in SAYS] == [marked] * 3

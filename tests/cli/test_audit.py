@@ -99,7 +99,7 @@ def test_search_prints_and_pages(here: Here) -> None:
     assert [entry["verdict"] for entry in told] == ["approve", "approve"]
     assert "hush" not in found.out
     first = here.audit("search", here.url, "--person", "ada", "--limit", "1")
-    assert 'decision approve by "ada" of tool "pay"' in first.out
+    assert 'approved by "ada" of tool "pay"' in first.out
     key = first.out.splitlines()[-1].removeprefix("more: --after ")
     second = here.audit("search", here.url, "--person", "ada", "--limit", "1", "--after", key, "--json")
     assert json.loads(second.out)["key"] == told[1]["key"]

@@ -83,7 +83,7 @@ def test_a_directory_is_changed_and_told_of(place: str, capsys: Said) -> None:
     assert (bob["roles"], bob["groups"]) == (["finance", "release"], ["oncall"])
     log = said(capsys, "log").splitlines()
     assert len(log) == 9
-    assert log[2].split(" ", 3)[3] == (
+    assert log[2].split(" ", 4)[4] == (
         "ada PersonAdded person bob, name Bob; RoleGiven role finance, person bob; RoleGiven role ops, person bob"
     )
 

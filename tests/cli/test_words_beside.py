@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from tests.cli.conftest import Here, Wait
-from tests.cli.terminal import at_a_terminal
+from tests.cli.terminal import at_a_terminal, unfolded
 
 
 def test_a_request_is_taken_by_one_and_let_go(here: Here, wait_for: Wait) -> None:
@@ -211,7 +211,7 @@ def test_who_reads_is_on_record_where_the_directory_says_so(here: Here, wait_for
     here("tail", asked["run"])
     here("audit", "search", "--tool", "pay")
     told = here("audit", "reads").out.splitlines()
-    assert [line.split("Z ", 1)[1] for line in told] == [
+    assert [line.split(" UTC ", 1)[1] for line in told] == [
         f'request by "bob\\u{{1b}}[2J" (claimed): {asked["id"][:8]}',
         f'list by "ada" (claimed): {asked["id"][:8]}',
         f'log "{asked["run"]}" by "ada" (claimed)',
@@ -221,3 +221,38 @@ def test_who_reads_is_on_record_where_the_directory_says_so(here: Here, wait_for
     assert here("check").code == 0
     here("audit", "export", "--out", "e", "--secrets")
     assert 'secrets by "ada" (claimed)' in here("audit", "reads").out
+
+
+def test_show_names_who_can_still_approve_and_how_to_take_a_vote_back(here: Here, wait_for: Wait) -> None:
+    for name in ("bob", "cyd"):
+        assert here("users", "add", name, "--role", "finance").code == 0
+    assert here("users", "give", "finance", "ada").code == 0
+    token = here("users", "token", "ada", "--scope", "decide", "--scope", "read").out.split()[0]
+    (here.folder / "ada.token").write_text(token)
+    asked = wait_for("wire")
+    name = asked["id"][:8]
+    signed_in = ("--token-file", str(here.folder / "ada.token"))
+    shown = unfolded(here("show", name).out)
+    assert 'needed: 2 approvals from role "finance" are needed: any 2 of you, bob, cyd.' in shown
+    assert here("approve", name, "--digest", asked["digest"], *signed_in).code == 0
+    shown = unfolded(here("show", name, *signed_in).out)
+    assert 'needed: One more approval from role "finance" is needed: bob or cyd.' in shown
+    assert f"your vote: You approved (1 of 2). To undo: keyturn withdraw {name}" in shown
+    assert "decide with" not in shown
+
+
+def test_an_answer_that_is_not_on_the_command_line_is_refused_where_none_can_be_typed(
+    here: Here, wait_for: Wait
+) -> None:
+    asked = wait_for("pay")
+    refused = here("answer", asked["id"][:8], "--digest", asked["digest"])
+    assert (refused.code, "the answer is missing: keyturn answer" in refused.err) == (1, True)
+
+
+@pytest.mark.trial
+def test_an_answer_is_typed_at_a_terminal(here: Here, wait_for: Wait) -> None:
+    asked = wait_for("pay")
+    command = ["-m", "keyturn", "answer", asked["id"][:8]]
+    shown, code = at_a_terminal(command, (b"Your answer", b"paid in cash\n"), (b"y or n >", b"y\n"))
+    assert code == 0, shown
+    assert here("requests").out == "no pending requests\n"

@@ -32,6 +32,8 @@ from ..directory.read_lines import Read
 from ..engine.run.open_run import clock_ms
 from ..journal import open_journal
 from ..journal.base import Store
+from ..presenting.audit_words import decider_words, recorded_words
+from ..presenting.clock import here
 from ..render.escape import escape, quote
 from ..render.plural import plural
 from ..support.whole_files import replaced
@@ -262,11 +264,12 @@ def _search(arguments: argparse.Namespace) -> int:
         return await seat.record.search(**options, **terms | {"run": run})
 
     found: Sequence[AuditEntry] = asyncio.run(seated(arguments, search))
-    for entry in found:
+    whole = arguments.after is None and len(found) < arguments.limit
+    for entry in sorted(found, key=lambda each: each.at) if whole else found:
         if arguments.json:
             print(json.dumps(dict(entry)))
         else:
-            print_row(_row(entry), sys.stdout)
+            print_row(_row(entry, lines=not arguments.decisions), sys.stdout)
     if not found and not arguments.json:
         print("no decisions")
     elif len(found) == arguments.limit and not arguments.json:
@@ -292,15 +295,15 @@ def _read_row(read: Read) -> str:
     claimed = " (claimed)" if read.by is not None and read.by.strength == "claimed" else ""
     what = f" {quote(read.what)}" if read.what else ""
     requests = f": {', '.join(escape(each, keep='')[:SHORT] for each in read.requests)}" if read.requests else ""
-    return f"{moment_of(read.at)} {read.how}{what} by {by}{claimed}{requests}"
+    return f"{here(read.at)} {read.how}{what} by {by}{claimed}{requests}"
 
 
-def _row(entry: AuditEntry) -> str:
-    words = [entry.at.strftime("%Y-%m-%d %H:%M:%SZ"), entry.what, escape(entry.verdict, keep="")]
+def _row(entry: AuditEntry, *, lines: bool) -> str:
+    words = [here(entry.at), escape(recorded_words(entry.what, entry.verdict, lines=lines), keep="")]
     told = {
-        "by": entry.by,
+        "by": decider_words(entry.what, entry.by, entry.via),
         "for": entry.acting_for,
-        "via": "" if entry.via == "person" else entry.via,
+        "via": "" if entry.via in ("person", "clock") else entry.via,
         "of tool": entry.tool,
         "agent": entry.agent,
         "arguments": entry.arguments,
@@ -311,7 +314,7 @@ def _row(entry: AuditEntry) -> str:
         "note": entry.note,
     }
     words += [f"{name} {quote(value)}" for name, value in told.items() if value]
-    return " ".join([*words, f"run {escape(entry.run, keep='')} line {entry.line}"])
+    return " ".join([*words, f"run {escape(entry.run, keep='')} line {entry.line + 1}"])
 
 
 def _wanted(arguments: argparse.Namespace) -> Terms:

@@ -13,6 +13,7 @@ from typing import Any
 from ..core.encodable import moment
 from ..engine.backlog import LATE_MS, LOOKED_AT, DueGroup, due_groups
 from ..journal.optional import ListsWorkers, WorkerRow
+from ..presenting.clock import here
 from ..render.escape import escape
 from ..render.plural import plural
 from .doctor_checks import due_words
@@ -61,7 +62,7 @@ def _parts(worker: WorkerRow, now: int) -> Iterator[str]:
     if not worker.name and worker.host:
         yield f"connected from {escape(worker.host, keep='')}"
     if worker.since is not None:
-        yield f"since {moment(worker.since):%Y-%m-%d %H:%M:%SZ}"
+        yield f"since {here(worker.since)}"
     yield f"holds {plural(worker.runs, 'run')}" if worker.name else "holds no runs of this tenant"
     if worker.until is not None:
         left = (worker.until - now) / 1_000

@@ -8,9 +8,9 @@ from typing import Any
 
 import msgspec
 
-from ..core.encodable import moment
 from ..core.records import GrantTerms
 from ..journal.rows import GrantRow, Query
+from ..presenting.clock import here
 from ..presenting.grant_words import covered_words
 from ..render.escape import escape, quote
 from .finding import find_run
@@ -52,7 +52,7 @@ def _parts(row: GrantRow) -> Iterator[str]:
         yield f"for {covered_words(terms.where)}:"
     yield f"used {row.uses}" if terms.uses is None else f"used {row.uses} of {terms.uses}"
     if terms.expires_at is not None:
-        yield f"until {moment(terms.expires_at):%Y-%m-%d %H:%M:%SZ}"
+        yield f"until {here(terms.expires_at)}"
     yield f"in this {row.reach.partition(':')[0] or 'run'} {row.run[:8]}"
     if terms.by:
         yield f"by {quote(terms.by)}"

@@ -13,6 +13,7 @@ from ..core.errors import KeyturnError, UserError
 from ..journal import open_journal
 from ..journal.base import Store
 from ..journal.rows import Delivery, DeliveryQuery
+from ..presenting.clock import here
 from ..render.escape import clip
 from ..render.plural import plural
 from .finding import SHORTEST
@@ -126,5 +127,5 @@ def _line(row: Delivery, *, as_json: bool) -> str:
     named = (row.state, row.channel, row.person, row.topic, row.subject)
     shown = " ".join(clip(each, 80, keep="") or "-" for each in named)
     error = f": {clip(row.error, 200, keep='')}" if row.error else ""
-    at = f" at {moment(row.sent_at):%Y-%m-%d %H:%M:%SZ}" if sent else ""
+    at = f" at {here(row.sent_at)}" if sent else ""
     return f"{row.number:>6} {shown}  {plural(row.attempts, 'attempt')}{at}{error}"

@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import argparse
 from collections.abc import Iterator
-from datetime import UTC, datetime
 from typing import Any
 
 import msgspec
@@ -16,6 +15,7 @@ from ..core.encodable import moment
 from ..engine.driving.quota_logs import AGENT as COUNTING
 from ..engine.session.owner import AGENT as OWNERS
 from ..journal.rows import Query, RunRow
+from ..presenting.clock import here
 from ..render.escape import escape, quote
 from .finding import every_row, find_run
 from .printing import print_labelled
@@ -92,7 +92,7 @@ def _line(row: RunRow) -> str:
 
 def _parts(row: RunRow) -> Iterator[str]:
     yield f"run {escape(row.run, keep='')}"
-    yield datetime.fromtimestamp(row.started_at / 1000, UTC).strftime("%Y-%m-%d %H:%M:%SZ")
+    yield here(row.started_at)
     yield row.status
     if row.status == "damaged":
         yield "its row was altered: see keyturn check, and name the run to see its log"

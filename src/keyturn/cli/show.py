@@ -51,7 +51,7 @@ def run(arguments: argparse.Namespace) -> int:
             return Told(rows, batch_data(batch), drawn=True)
         facts = await beside(inbox, row)
         now = await inbox.now()
-        draw_request(drawing_to(rows), row, now, context=facts.context)
+        draw_request(drawing_to(rows), row, now, facts=facts)
         draw_identical(drawing_to(rows), row, await _identical(inbox, row))
         draw_trail(drawing_to(rows), facts.trail)
         draw_notified(drawing_to(rows), facts.notified, now)

@@ -10,6 +10,7 @@ import argparse
 import contextlib
 import sys
 
+from ..presenting.clock import hour_here
 from .finding import SHORTEST, find_run
 from .printing import print_row
 from .seats.base import EventLine, Seat
@@ -45,4 +46,4 @@ def _print(line: EventLine, words: str, *, as_json: bool) -> None:
     if as_json:
         print_json({"at": f"{line.at:%Y-%m-%dT%H:%M:%SZ}", "event": line.event, "words": words})
     else:
-        print_row(f"{line.at:%H:%M:%S} {words}", sys.stdout)
+        print_row(f"{hour_here(line.at)} {words}", sys.stdout)

@@ -7,9 +7,9 @@ from collections.abc import Awaitable, Callable, Iterator
 from difflib import get_close_matches
 from typing import Any, cast
 
-from ..core.encodable import moment
 from ..core.errors import UserError
 from ..directory.finding import find, id_from
+from ..presenting.clock import here
 from ..render.escape import Escaped, escape, quote
 from ..wire.people import PersonSeen
 from .seats.base import PeopleSeat, Seat, SeenDirectory
@@ -177,7 +177,7 @@ async def _log(people: PeopleSeat, _arguments: argparse.Namespace) -> Told:
 
 def _entry(place: int, entry: dict[str, Any]) -> str:
     words = "; ".join(_words(event) for event in entry["events"])
-    return f"{place} {moment(entry['at']):%Y-%m-%d %H:%M:%SZ} {escape(str(entry['by']['id']), keep='')} {words}"
+    return f"{place} {here(entry['at'])} {escape(str(entry['by']['id']), keep='')} {words}"
 
 
 def _words(event: dict[str, Any]) -> str:
@@ -203,7 +203,7 @@ def _told(book: SeenDirectory, person: PersonSeen) -> Iterator[str]:
         yield f"  in group {escape(group, keep='')}"
     for token in book.tokens or ():
         if token.person == person.id and not token.revoked:
-            ends = "" if token.expires_at is None else f", until {token.expires_at:%Y-%m-%d %H:%MZ}"
+            ends = "" if token.expires_at is None else f", until {here(token.expires_at)}"
             scopes = escape(", ".join(token.scopes), keep="")
             issuer = "" if token.issued_by == person.id else f", issued by {escape(token.issued_by, keep='')}"
             yield f"  token {escape(token.id, keep='')} {escape(token.label, keep='')} for {scopes}{ends}{issuer}"
@@ -213,7 +213,7 @@ def _told(book: SeenDirectory, person: PersonSeen) -> Iterator[str]:
     for given in book.delegations:
         if person.id in (given.giver, given.receiver) and not given.ended:
             who = f"{escape(given.receiver, keep='')} decides for {escape(given.giver, keep='')}"
-            yield f"  delegation {escape(given.id, keep='')}: {who} until {given.until:%Y-%m-%d %H:%MZ}"
+            yield f"  delegation {escape(given.id, keep='')}: {who} until {here(given.until)}"
     for channel, address in (person.addresses or {}).items():
         waits = " (not confirmed)" if channel in (person.unconfirmed or ()) else ""
         yield f"  notified by {escape(channel, keep='')} at {escape(address, keep='')}{waits}"

@@ -13,7 +13,7 @@ from ..presenting.clock import here, span
 from ..presenting.list_row import ListRow
 from ..presenting.message_context import ADVICE, Context
 from ..presenting.notifications import delivered_of, undelivered_first
-from ..presenting.recorded import MISSED, deciders
+from ..presenting.recorded import MISSED, deciders, still_needed
 from ..presenting.trail import UPHELD, TrailMark
 from ..render.escape import escape
 from ..render.layout import LayoutLine
@@ -61,7 +61,7 @@ def _entry_rows(entry: ListEntry, now: int, width: int, *, on: bool) -> Iterator
     sign = MARKS[row.mark][0]
     told = "quiet" if entry.gone else "strong" if on else "text"
     left = entry.gone or _left(row.deadline, now)
-    when = " ".join(each for each in (left, row.step, row.votes) if each)
+    when = entry.gone or " ".join(each for each in (left, row.step, row.votes) if each)
     late = row.deadline is not None and row.deadline - now < _LATE and not entry.gone
     tool = cut(escape(row.tool, keep=""), max(width - len(when) - 6, _TOOL))
     room = max(width - len(tool) - 5, 0)
@@ -193,6 +193,8 @@ def known_rows(detail: Detail, now: int, width: int) -> Iterator[Row]:
         words = ", ".join(filter(None, (fact.ago, fact.after)))
         text = " \u00b7 ".join(filter(None, (fact.text, words)))
         yield from labelled("note" if fact.mark else "heading", cast("LiteralString", fact.word), text, width)
+    if detail.people and detail.row.state == "open":
+        yield from labelled("heading", "needed", still_needed(shown, detail.people), width)
     if detail.row.state == "open" and shown.claim is not None and shown.claimed_by(now):
         yield from labelled("waits", "claimed by", f"{shown.claim.by} until {here(shown.claim.until)}", width)
     for vote in votes_of(shown, now):

@@ -84,6 +84,7 @@ class Detail(NamedTuple):
     recorded: Recorded | None = None
     missed: bool = False
     thread: Sequence[Question] = ()
+    people: Sequence[str] = ()
 
     @property
     def mark(self) -> str:
@@ -153,6 +154,7 @@ class InboxSeat:
             found.recorded,
             found.missed,
             found.thread,
+            found.people,
         )
 
     def _with_remedy(self, found: Standing) -> Standing:

@@ -50,6 +50,16 @@ def here(at: datetime | int) -> str:
     return f"{local:%Y-%m-%d %H:%M:%S %Z} ({time:%H:%M} UTC)"
 
 
+def hour_here(at: datetime) -> str:
+    """Return the time of a day for a terminal, as `here` has it: in UTC alone where that is the zone of this machine.
+
+    >>> hour_here(moment(0))
+    '...:...'
+    """
+    local = at.astimezone()
+    return f"{local:%H:%M:%S %Z} ({at.astimezone(UTC):%H:%M} UTC)" if local.utcoffset() else f"{local:%H:%M:%S}"
+
+
 def in_ms(at: datetime) -> int:
     """Return a time in milliseconds since 1970.
 

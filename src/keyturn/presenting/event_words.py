@@ -118,7 +118,7 @@ def _decision(seen: _Seen, said: Decision, words: str) -> str:
     signed = ", signed" if said.proof is not None else ""
     signed += ", alone in an emergency" if said.broke_glass else ""
     note = f", note {quote(said.note, _TEXT)}" if said.note else ""
-    told = f", the model is told {quote(said.message, _TEXT)}" if said.message else ""
+    told = f", the model reads {quote(said.message, _TEXT)}" if said.message else ""
     return f"{_of(seen, said.call)} {words}{given}{_by(said.decider or said.by)}{signed}{note}{told}"
 
 
@@ -200,7 +200,7 @@ def _lost(seen: _Seen, event: ev.CallLost) -> Iterator[str]:
 def _granted(_seen: _Seen, event: ev.GrantGiven) -> Iterator[str]:
     grant: GrantTerms = event.grant
     where = f" for {covered_words(grant.where)}" if grant.where else ""
-    yield f"grant {escape(grant.id, keep='')} is given: {grant.verdict}{where}{_by(grant.decider)}"
+    yield f"grant {escape(grant.id, keep='')} is created: {grant.verdict}{where}{_by(grant.decider)}"
 
 
 def _resumed(_seen: _Seen, event: ev.RunResumed) -> Iterator[str]:
@@ -234,7 +234,7 @@ _WORDS: dict[type[Any], Callable[[_Seen, Any], Iterator[str]]] = {
     ev.CallStarted: lambda seen, event: iter([f"{_of(seen, event.call)} starts{_by(event.by)}"]),
     ev.CallNeeds: lambda seen, event: iter([f"{_of(seen, event.call)} asks{_said(event.requests)}"]),
     ev.CallMarked: _marked,
-    ev.CallLooked: lambda seen, event: iter([f"{_of(seen, event.call)} is looked at{_by(event.decider)}"]),
+    ev.CallLooked: lambda seen, event: iter([f"{_of(seen, event.call)} is viewed{_by(event.decider)}"]),
     ev.ReviewAsked: _to_review,
     ev.ReviewGiven: _reviewed,
     ev.DrillEnded: _drilled,

@@ -120,16 +120,21 @@ def _from(row: RequestRow) -> str:
 
 
 def row_text(request: Request) -> RowText:
-    """Return what tells most of a payload: its command, its summary, its text, else its arguments."""
+    """Return what tells most of a payload: its commands, its files, its summary, its text, else its arguments."""
     preview = request.preview
     if preview.summary:
         return RowText(preview.summary)
     for block in preview.blocks:
         if isinstance(block, Diff):
-            return RowText(_changed(block))
-        text = getattr(block, "command", "") or getattr(block, "text", "") or getattr(block, "path", "")
-        if text:
-            return RowText(text, "$ " if isinstance(block, Command) else "")
+            others = [
+                each.path or each.label for each in preview.blocks if isinstance(each, Diff) and each is not block
+            ]
+            return RowText("\n".join([_changed(block), *others]))
+        if isinstance(block, Command) and block.command:
+            commands = [each.command for each in preview.blocks if isinstance(each, Command)]
+            return RowText("\n".join(commands), "$ ")
+        if text := getattr(block, "text", "") or getattr(block, "path", ""):
+            return RowText(text)
     given: Any = request.requests if request.kind == "external" else request.params
     return RowText("", arguments=given)
 

@@ -49,7 +49,7 @@ _NEXT = {
 #: What is said of a request that expired, to each person who could have decided it.
 MISSED = (
     "You missed this one.",
-    "It expired before enough approvers had decided; you could have decided it. The call did not run. "
+    "It expired before it was decided; you could have decided it. The call did not run. "
     "The agent reads that it expired, and can request approval again.",
 )
 #: What an answer to a question of the agent does, before it is given.
@@ -255,7 +255,7 @@ def still_needed(request: Request, people: Sequence[str] = ()) -> str:
     >>> from datetime import UTC, datetime
     >>> asked = Request("5e1f", "run", "r/1.0", "approval", "pay", "desk", "d1", datetime(2026, 11, 2, tzinfo=UTC))
     >>> still_needed(asked, ["gus", "hana"])
-    'One approval from any signed-in user is needed: gus, hana.'
+    'One approval from any signed-in user is needed: gus or hana.'
     """
     left = missing(request)
     first = f"{step_words(request).capitalize()}: " if request.steps else ""
@@ -264,7 +264,7 @@ def still_needed(request: Request, people: Sequence[str] = ()) -> str:
     count = _count(left, "more approval" if request.votes else "approval")
     count = count[:1].lower() + count[1:] if first else count
     verb = "is" if left == 1 else "are"
-    return f"{first}{count} from {people_of(request.terms_now or Approval())} {verb} needed{_names(people)}."
+    return f"{first}{count} from {people_of(request.terms_now or Approval())} {verb} needed{_names(people, left)}."
 
 
 def addressed(people: Sequence[str], reader: str) -> list[str]:
@@ -298,9 +298,11 @@ def _count(number: int, what: str) -> str:
     return f"One {what}" if number == 1 else plural(number, what)
 
 
-def _names(people: Sequence[str]) -> str:
-    named = people[:NAMED]
-    others = len(people) - len(named)
-    if not named:
+def _names(people: Sequence[str], left: int) -> str:
+    """Say who can approve: where not all of them have to, how many do."""
+    if not people:
         return ""
-    return f": {', '.join(named)}{f' and {others} more' if others > 0 else ''}"
+    named = [*people[:NAMED], *([f"{len(people) - NAMED} more"] if len(people) > NAMED else [])]
+    if left == 1:
+        return f": {' or '.join([*filter(None, [', '.join(named[:-1])]), named[-1]])}"
+    return f": {f'any {left} of ' if len(people) > left else ''}{', '.join(named)}"

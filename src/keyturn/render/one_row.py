@@ -18,6 +18,7 @@ _BREAK = " \\n "
 #: Columns of a value that is shortened: below that its ends say nothing.
 LEAST = 34
 _MOST = 12  # arguments that a row names with their values
+_CONTEXT = 4  # characters that are shown beside a change, where there is no room for more
 LONG = 120  # characters beyond which a value does not fit the line that is typed
 
 
@@ -94,7 +95,64 @@ def arguments_row(given: object, room: int) -> Escaped:
             share = _share([len(_row(value)) for _, value in values[:count]], room - fixed)
             if share is not None:
                 return Escaped(", ".join(f"{name}: {ends_of(value, share)}" for name, value in values[:count]) + rest)
-    return Escaped(f"[{plural(len(given), 'argument')}]" if given else "")
+    if not given:
+        return Escaped()
+    listed = f"[{plural(len(given), 'argument')}: {', '.join(name for name, _ in values)}]"
+    return Escaped(listed if len(listed) <= room and len(given) <= _MOST else f"[{plural(len(given), 'argument')}]")
+
+
+def changes_row(before: object, after: object, room: int) -> tuple[Escaped, Escaped]:
+    r"""Return what differs between two sets of arguments, before and after; of long values what is around the change.
+
+    >>> old = {"to": "ada", "text": "Dear Ada, " * 9 + "on Monday."}
+    >>> for row in changes_row(old, {**old, "text": "Dear Ada, " * 9 + "on Tuesday."}, 60):
+    ...     print(row)
+    text:  \[90 characters]  on Monday."
+    text:  \[90 characters]  on Tuesday."
+    """
+    old, new = _named(before), _named(after)
+    if old is None or new is None:
+        return _around(_value(before), _value(after), room)
+    changed = dict[str, tuple[str, str]]()
+    for name in {**old, **new}:
+        pair = tuple(_value(side[name]) if name in side else "" for side in (old, new))
+        if pair[0] != pair[1]:
+            changed[name] = pair[0], pair[1]
+    share = max(room // max(min(len(changed), _MOST), 1), 2 * LEAST)
+    rows: tuple[list[str], list[str]] = ([], [])
+    for name, pair in islice(changed.items(), _MOST):
+        for row, value, shown in zip(rows, pair, _around(pair[0], pair[1], share), strict=True):
+            row.append(f"{shown_name(name)}: {shown}" if value else f"{shown_name(name)} left out")
+    more = [f"[{len(changed) - _MOST:,} more]"] if len(changed) > _MOST else []
+    return Escaped(", ".join([*rows[0], *more])), Escaped(", ".join([*rows[1], *more]))
+
+
+def _named(arguments: object) -> dict[str, Any] | None:
+    return cast("dict[str, Any]", arguments) if isinstance(arguments, dict) else None
+
+
+def _around(before: str, after: str, room: int) -> tuple[Escaped, Escaped]:
+    """Return two texts as rows; where one has no room, without the long beginning and end that both have."""
+    if all(len(text) <= room and len(_row(text)) <= room for text in (before, after)):
+        return Escaped(_row(before)), Escaped(_row(after))
+    head = _alike(before, after)
+    rest = min(len(before), len(after)) - head
+    tail = _alike(before[::-1][:rest], after[::-1][:rest])
+    middle = max(len(before), len(after)) - head - tail
+    beside = max((room - 2 * LEAST - middle) // 2, 0) or _CONTEXT
+    first, last = (each - beside if each > beside + _CONTEXT else 0 for each in (head, tail))
+    marks = (_mark(first) if first else ""), (_mark(last) if last else "")
+    left = room - sum(map(len, marks))
+    shown = (ends_of(text[first : len(text) - last], left) for text in (before, after))
+    old, new = (Escaped(marks[0] + text + marks[1]) for text in shown)
+    return old, new
+
+
+def _alike(one: str, other: str) -> int:
+    """Return how many characters two texts begin with alike."""
+    return next(
+        (place for place, (a, b) in enumerate(zip(one, other, strict=False)) if a != b), min(len(one), len(other))
+    )
 
 
 def _value(value: object) -> str:

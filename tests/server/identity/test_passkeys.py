@@ -99,7 +99,7 @@ def desk(own_key: None, browser: Browser) -> Generator[Office]:
 def test_a_passkey_is_enrolled_and_logs_its_person_in_until_it_is_revoked(desk: Office) -> None:
     device = desk.device("ben")
     device.enrols("my phone")
-    expect(device.page.get_by_text("An administrator has not yet approved it for signing")).to_be_visible()
+    expect(device.page.get_by_text("an administrator has not confirmed yet that it signs decisions")).to_be_visible()
     device.context.clear_cookies()
     page = device.sees("/login?next=/account")
     page.get_by_role("button", name="Sign in with a passkey").click()
@@ -121,7 +121,7 @@ def test_a_decision_signed_in_the_browser_runs_and_proves_itself(desk: Office) -
     ada, ben = desk.device("ada"), desk.device("ben")
     ben.enrols("ben's phone")
     ada.enrols("ada's laptop")
-    ada.page.get_by_role("button", name="Confirm the first key").click()
+    ada.page.get_by_role("button", name="Let it sign decisions").click()
     expect(ada.page.get_by_text("signs decisions", exact=False).first).to_be_visible()
     ada.page.get_by_role("button", name="Confirm the key of ben").click()
     expect(ada.page.get_by_role("button", name="Confirm the key of ben")).to_have_count(0)
@@ -155,7 +155,7 @@ def test_a_signature_is_good_for_what_was_signed_and_once(desk: Office) -> None:
     asked = desk.served.does(opened(app, "treasury", "treasury"))
     ada = desk.device("ada")
     ada.enrols("ada's laptop")
-    ada.page.get_by_role("button", name="Confirm the first key").click()
+    ada.page.get_by_role("button", name="Let it sign decisions").click()
     expect(ada.page.get_by_text("signs decisions").first).to_be_visible()
     first, second = desk.served.does(app.inbox.list())
     assert asked

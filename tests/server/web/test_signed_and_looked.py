@@ -66,7 +66,7 @@ def staffed(
 
 def keyed(device: Device) -> None:
     device.enrols("ada's laptop")
-    device.page.get_by_role("button", name="Confirm the first key").click()
+    device.page.get_by_role("button", name="Let it sign decisions").click()
     expect(device.page.get_by_text("signs decisions").first).to_be_visible()
 
 

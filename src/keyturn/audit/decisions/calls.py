@@ -75,7 +75,18 @@ class CallBook:
         if call is None:
             return {}
         made = {"tool": call.proposal.name, "agent": call.agent, "call": call.id}
-        return made | {"request": request_name(self.salt, call.id), "arguments": in_order(self.arguments(call))}
+        return made | {
+            "request": request_name(self.salt, call.id),
+            "arguments": in_order(self.arguments(call), like=self.as_made(call)),
+        }
+
+    def as_made(self, call: AuditedCall) -> Any:
+        """Return the arguments of a call as the model wrote them, for their order; None where they cannot be read."""
+        text = call.raw.get("arguments")
+        try:
+            return value_of(text) if isinstance(text, str) else None
+        except Broken:
+            return None
 
     def _settle(self, name: str) -> None:
         if name in self.calls and name not in self._reviewed and not self._keeps:

@@ -68,7 +68,7 @@ def _decision(book: CallBook, made: ev.Decision, what: What) -> dict[str, Any]:
     told |= {"by": made.by or "", **_person(made.decider)}
     call = book.calls.get(made.call)
     if made.args is not None and call is not None:
-        told["edited"] = in_order(book.arguments(call, made.args), like=book.arguments(call))
+        told["edited"] = in_order(book.arguments(call, made.args), like=book.as_made(call))
     if made.output is not None:
         told["answer"] = made.output if isinstance(made.output, str) else canonical(made.output)
     if made.proof is not None:

@@ -54,7 +54,7 @@ async def decide(inbox: PersonalInbox, verb: Verb, arguments: argparse.Namespace
     if asked.at_terminal and who.verified and row.state == "open":
         await inbox.looked(row)
     if "typed" in words:
-        words = {"output": ShownRequest(bare_item(row)).answer(words["typed"])}
+        words = {"output": _answer_of(row, words["typed"], at_terminal=asked.at_terminal)}
     if verb.name == "edit" and row.state == "open":
         words |= await edited(inbox, row, arguments)
     if asked.at_terminal and row.state == "open":
@@ -76,6 +76,18 @@ async def decide(inbox: PersonalInbox, verb: Verb, arguments: argparse.Namespace
         done = await inbox.decide(row.id, verdict, **details)
     given = [grant for grant in await _grants(inbox, row) if grant.id not in {each.id for each in before}]
     return _told(verb, done, given, "" if known else " (claimed)", await _recorded(inbox, done))
+
+
+def _answer_of(row: RequestRow, typed: str | None, *, at_terminal: bool) -> Any:
+    """Return an answer as the question takes it; one that is not on the command line is asked for at a terminal."""
+    request = ShownRequest(bare_item(row))
+    if typed is None and at_terminal:
+        screen = Terminal.here()
+        screen.say()
+        typed = line_of(screen, "Your answer: a choice, or its number" if request.choices else "Your answer")
+    if not typed and row.state == "open":
+        raise UserError(f"the answer is missing: keyturn answer {row.id[:SHORT]} TEXT, or --data JSON")
+    return request.answer(typed or "")
 
 
 async def _recorded(inbox: PersonalInbox, row: RequestRow) -> Recorded | None:
@@ -113,7 +125,7 @@ async def _shown(inbox: PersonalInbox, row: RequestRow, arguments: argparse.Name
             f"name what you were shown: run `keyturn show {row.id[:SHORT]}`, and pass its --digest or --revision; "
             "in an interactive terminal, the request is shown and you confirm"
         )
-    draw_request(Terminal.here(), row, await inbox.now(), context=(await beside(inbox, row)).context, asks=True)
+    draw_request(Terminal.here(), row, await inbox.now(), facts=await beside(inbox, row), asks=True)
     return _Asked(row, {"digest": row.digest}, True)
 
 

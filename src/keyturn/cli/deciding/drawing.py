@@ -19,8 +19,8 @@ from ...journal.rows import RequestRow
 from ...presenting.asking import Standing
 from ...presenting.clock import here
 from ...presenting.facts import RequestFacts
-from ...presenting.message_context import NOTHING_SAID, Context
 from ...presenting.notifications import Notification, delivered_of, undelivered_first
+from ...presenting.recorded import still_needed
 from ...presenting.shown_request import ShownRequest, bare_item
 from ...presenting.terms import DECIDERS, Term, deciders_of, terms_of
 from ...presenting.trail import TrailMark
@@ -43,21 +43,22 @@ def draw_request(
     row: RequestRow,
     now: int,
     *,
-    context: Context = NOTHING_SAID,
+    facts: RequestFacts | None = None,
     named: bool = True,
     asks: bool = False,
 ) -> None:
-    """Draw all of a request; what was said of it, and what names it, only where it is decided by itself.
+    """Draw all of a request, with the `facts` that stand beside it; what names it only where it is decided by itself.
 
     Where the command itself `asks` for a confirmation, no other command is named.
     """
+    facts = RequestFacts(row, Standing(())) if facts is None else facts
     item = bare_item(row)
     request = item.request
     describe(screen, item)
     for drawn in screen.rows(ShownRequest(item).lines()):
         screen.show(drawn)
     screen.say()
-    point_out(screen, context)
+    point_out(screen, facts.context)
     screen.rule("Who decides")
     _draw_terms(screen, request)
     if not named:
@@ -67,6 +68,8 @@ def draw_request(
             screen.label("voted", f"step {number}: {_vote(vote)}")
     for vote in request.votes:
         screen.label("voted", _vote(vote))
+    if facts.people and row.state == "open":
+        screen.label("needed", still_needed(request, facts.people))
     screen.label("requested", here(request.asked_at))
     if row.state != "open":
         _draw_end(screen, row)
@@ -78,7 +81,9 @@ def draw_request(
     screen.label("call", row.call)
     screen.label("revision", str(request.revision))
     screen.label("digest", row.digest)
-    if row.state == "open" and not asks:
+    if row.state == "open" and facts.recorded is not None and facts.recorded.undo == "vote":
+        screen.label("your vote", f"{facts.recorded.heading} To undo: keyturn withdraw {row.id[:SHORT]}")
+    elif row.state == "open" and not asks:
         signed = request.terms_now is not None and request.terms_now.needs_proof
         command = f"keyturn {_verb(request)} {row.id[:SHORT]} --digest {row.digest[:DIGEST]}"
         screen.label("decide with", f"{command} --sign" if signed else command)

@@ -89,8 +89,9 @@ def _describe_reject(parser: argparse.ArgumentParser) -> None:
 
 
 def _describe_answer(parser: argparse.ArgumentParser) -> None:
-    given = parser.add_mutually_exclusive_group(required=True)
-    given.add_argument("answer", nargs="?", metavar="TEXT", help="the answer, or the number of a choice")
+    given = parser.add_mutually_exclusive_group()
+    about = "the answer, or the number of a choice (default: typed in an interactive terminal)"
+    given.add_argument("answer", nargs="?", metavar="TEXT", help=about)
     given.add_argument("--data", metavar="JSON", help="the answer as JSON")
 
 
@@ -143,8 +144,7 @@ def _json(option: str, text: str | None) -> Any:
 
 def _answer(arguments: argparse.Namespace) -> Words:
     # The text of a question with choices is read once the request is at hand.
-    typed = {} if arguments.answer is None else {"typed": arguments.answer}
-    return typed or {"output": _json("--data", arguments.data)}
+    return {"typed": arguments.answer} if arguments.data is None else {"output": _json("--data", arguments.data)}
 
 
 def _resolved(arguments: argparse.Namespace) -> Words:

@@ -9,6 +9,7 @@ from fastapi import APIRouter
 from starlette.responses import Response
 
 from ...agents.agent import Agent
+from ...core.approval import Approval
 from ...core.nested_agent import nested_agent
 from ...engine.run.agents import AgentGraph
 from ...policies.file import PolicyFile
@@ -89,7 +90,10 @@ def _tool(tool: Any, path: str, agent: str, rules: tuple[Rule, ...]) -> ToolRow:
     about = [n for n, rule in enumerate(rules, 1) if _means(rule, tool, path, agent)]
     kind = str(getattr(tool, "kind", "") or getattr(tool, "provider", "") or type(tool).__name__)
     risk: object = getattr(tool, "risk", None)
-    terms = terms_words(getattr(tool, "approval", None)) if gate else []
+    approval: Approval | None = getattr(tool, "approval", None)
+    terms = terms_words(approval) if gate else []
+    if terms and approval is not None and not approval.limits_deciders:
+        terms = [ready("any user may decide"), *terms]
     return ToolRow(str(tool.name), kind, asks, why, terms, str(risk or ""), list(_facts(tool)), about)
 
 
@@ -98,7 +102,12 @@ def _asks(tool: object, gate: object) -> tuple[str, str]:
         return "unknown", "the provider runs it: no gate sees its calls"
     if callable(gate):
         named = getattr(gate, "__name__", "") or type(gate).__name__
-        return "ask", f"where {named}() says so" if named != "<lambda>" else "where a function of the program says so"
+        return (
+            "ask",
+            f"depending on the call: {named}() decides"
+            if named != "<lambda>"
+            else "depending on the call: the program decides",
+        )
     if gate:
         return "ask", "every call"
     if is_question(tool):

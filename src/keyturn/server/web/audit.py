@@ -26,7 +26,7 @@ from ...core.errors import KeyturnError, UserError
 from ...presenting.audit_words import GrantLimits, decider_words, limits_of, recorded_words
 from ...presenting.list_row import LINE
 from ...render.escape import Escaped
-from ...render.one_row import arguments_row, ends_of
+from ...render.one_row import arguments_row, changes_row, ends_of
 from ..errors import Refused, refused
 from ..exported import ExportedFile
 from ..reading_logs import SEARCH_LOOKS, SEARCH_SECONDS, reading_logs
@@ -64,7 +64,7 @@ class ShownEntry(NamedTuple):
     word: str
     by: str
     arguments: Escaped
-    edited: Escaped
+    changes: tuple[Escaped, Escaped] | None
     granted: GrantLimits | None
 
 
@@ -104,10 +104,9 @@ async def _found(at: PageContext, chosen: dict[str, str], after: str | None) -> 
 def _shown(entry: AuditEntry, *, lines: bool) -> ShownEntry:
     word = recorded_words(entry.what, entry.verdict, lines=lines)
     granted = limits_of(entry.granted) if entry.what == "grant" else None
-    texts = _line(entry.arguments), _line(entry.edited)
-    return ShownEntry(
-        entry, in_milliseconds(entry.at), word, decider_words(entry.what, entry.named, entry.via), *texts, granted
-    )
+    by = decider_words(entry.what, entry.named, entry.via)
+    changes = _changes(entry.arguments, entry.edited)
+    return ShownEntry(entry, in_milliseconds(entry.at), word, by, _line(entry.arguments), changes, granted)
 
 
 def _line(arguments: str) -> Escaped:
@@ -118,6 +117,16 @@ def _line(arguments: str) -> Escaped:
         return arguments_row(json.loads(arguments), LINE)
     except (ValueError, RecursionError):  # those of a call that no tool takes are a text
         return ends_of(arguments, LINE)
+
+
+def _changes(arguments: str, edited: str) -> tuple[Escaped, Escaped] | None:
+    """Return what an approver changed, before and after; None where nothing was changed."""
+    if not edited:
+        return None
+    try:
+        return changes_row(json.loads(arguments), json.loads(edited), LINE)
+    except (ValueError, RecursionError):
+        return changes_row(arguments, edited, LINE)
 
 
 @router.post("/audit/filters")

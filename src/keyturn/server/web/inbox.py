@@ -14,6 +14,7 @@ from starlette.responses import JSONResponse, RedirectResponse, Response
 from ...core import events as ev
 from ...core.codec import Log
 from ...core.errors import KeyturnError, UserError
+from ...core.run import undo_until
 from ...engine.run.log_cache import log_in
 from ...inbox.listing import SHOWN, Filters, Listed, ListPlace, grouped, listed
 from ...inbox.personal import MARKINGS, VERDICTS, Details, Verdict
@@ -282,6 +283,7 @@ async def detail_of(at: PageContext, row: RequestRow) -> dict[str, Any]:
     facts = read_facts(row, who, log, reader, await at.app.inbox.notified(row))
     call = log.run.calls.get(row.call)
     by_caller = call is not None and call.proposal.claimed
+    until = None if call is None else undo_until(call)
     payload = await asyncio.to_thread(payload_of, row.request)
     return {
         **_shown_of(at, row),
@@ -296,6 +298,7 @@ async def detail_of(at: PageContext, row: RequestRow) -> dict[str, Any]:
         "people": facts.people,
         "missed": facts.missed,
         "starts_soon": starts_soon(by_caller=by_caller),
+        "starts_in": 0 if until is None else max(until - at.now, 0) // 100 * 100,
         "caller": row.request.requester if by_caller else "",
         "needed": still_needed(row.request, facts.people) if facts.people else "",
         "granted": _grant_of(log, row) if row.by == at.visitor.id else None,

@@ -84,9 +84,9 @@ async def change_people(request: HttpRequest, at: ReaderPage) -> Response:
 
 
 @router.get("/people/{name:path}")
-async def person_page(at: ReaderPage, name: str) -> Response:
-    """Show one person."""
-    return await _one(at, name, None)
+async def person_page(at: ReaderPage, name: str, do: str = "") -> Response:
+    """Show one person, with the form to delegate open where a link leads to it."""
+    return await _one(at, name, None, doing="delegate" if do == "delegate" else "")
 
 
 @router.post("/secrets/{name:path}")

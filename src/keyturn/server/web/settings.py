@@ -98,7 +98,7 @@ def _server(settings: ServerSettings) -> list[Meaning]:
         Meaning("hosts", ", ".join(settings.hosts), "the names by which this server may be reached"),
         Meaning("origins", ", ".join(settings.origins) or "none", "other sites whose pages may send changes"),
         Meaning("secure", "yes" if settings.secure else "no", "whether people reach it by https alone"),
-        Meaning("session", span(milliseconds(settings.session)), "how long a login lasts"),
+        Meaning("session", span(milliseconds(settings.session)), "how long a session lasts"),
         Meaning("body_limit", f"{settings.body_limit:,} bytes", "how long a request may be"),
         Meaning("development", "yes" if settings.development else "no", "whether /_components is there"),
     ]
