@@ -11,7 +11,7 @@ import msgspec
 from ..core.records import GrantTerms
 from ..journal.rows import GrantRow, Query
 from ..presenting.clock import here
-from ..presenting.grant_words import covered_words
+from ..presenting.grant_words import covered_words, reach_words
 from ..render.escape import escape, quote
 from .finding import find_run
 from .seats.base import Seat
@@ -53,7 +53,7 @@ def _parts(row: GrantRow) -> Iterator[str]:
     yield f"used {row.uses}" if terms.uses is None else f"used {row.uses} of {terms.uses}"
     if terms.expires_at is not None:
         yield f"until {here(terms.expires_at)}"
-    yield f"in this {row.reach.partition(':')[0] or 'run'} {row.run[:8]}"
+    yield f"in {reach_words(row.reach).name}, created in run {row.run[:8]}"
     if terms.by:
         yield f"by {quote(terms.by)}"
     if row.revoked:

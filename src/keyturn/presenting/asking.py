@@ -257,7 +257,7 @@ def _facts(row: RequestRow, shown: Request, now: int, worded: TimeWords) -> Iter
         yield Fact("task", task, "from the agent that called it")
     again = shown.revision > 1 and row.kind == "approval" and not shown.steps
     if row.reason:
-        yield Fact("requested again since" if again else "reason", row.reason)
+        yield Fact("requested again because" if again else "reason", row.reason)
     given: Any = shown.requests if row.kind == "external" else shown.params
     for name, doubt in doubtful_names([row.agent.rsplit("/", 1)[-1], row.tool], given):
         yield Fact("beware", name, doubt, "warn")
