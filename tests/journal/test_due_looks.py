@@ -11,6 +11,7 @@ import pytest
 
 from keyturn.journal import due_sql
 from keyturn.journal.base import ClaimFilter
+from keyturn.journal.lease_sql import LONGEST_MS
 from keyturn.journal.postgres import PostgresJournal
 from keyturn.journal.sqlite import SQLiteJournal
 from keyturn.journal.tenants_sql import due_tenants
@@ -111,19 +112,21 @@ async def test_what_is_due_is_what_a_look_at_each_run_would_find(store: Any) -> 
             held = dice.random() < 0.1
             due = None if held else dice.choice([None, None, None, now - dice.randrange(1_000), now + 3_600_000])
             run = f"run{part}-{number}", dice.choice(["queued", "queued", "queued", "running", "waiting"])
-            until = (f"w{number}", now + 60_000) if held else (None, None)
+            until = (f"w{number}", now + dice.choice([60_000, 7_200_000 + number])) if held else (None, None)
             rows.append((*run, f"agent{dice.randrange(4)}", due, session, next(places) if session else 0, *until))
         await add(store, *rows, empty=True)
-        wanted = sorted((row[3] or 0, row[0]) for row in rows if _is_due(row, rows, now))
+        wanted = sorted((row[3] or row[7] or 0, row[0]) for row in rows if _is_due(row, rows, now))
         assert [each.run for each in await store.overdue(100)] == [run for _, run in wanted]
-        for limit in (1, 3, 7, 20):
+        for limit in (1, 3, 7, 20, len(wanted)):
             assert [each.run for each in await store.overdue(limit)] == [run for _, run in wanted[:limit]]
             assert await store.due(limit) == [run for _, run in wanted[:limit]]
         assert len(await store.due_tenants()) == 1
 
 
 def _is_due(row: tuple[Any, ...], rows: list[tuple[Any, ...]], now: int) -> bool:
-    _, status, _, due, session, place, holder, _ = row
-    if holder is not None or due is not None:
-        return holder is None and due <= now
+    _, status, _, due, session, place, _, until = row
+    if until is not None:
+        return until > now + LONGEST_MS  # as only a clock that was wrong can have it
+    if due is not None:
+        return due <= now
     return status == "queued" and not any(session and each[4] == session and each[5] < place for each in rows)

@@ -50,7 +50,7 @@ def overdue(db: StoreConnection, dialect: SqlDialect, tenant: str, limit: int, o
         of_each = Counter(tuple(kind) for _, _, *kind in found)
         if share >= limit or max(of_each.values(), default=0) < share:
             return _named(found, now)
-        until = found[-1][0] if len(found) == limit else until
+        until = min(until, found[-1][0]) if len(found) == limit else until  # a claim may end far ahead
         share = min(4 * share, limit)
 
 
