@@ -16,9 +16,11 @@ from typing import Any, ClassVar, NamedTuple
 from keyturn import Agent, App, Approval, Grant, Inbox, Runner, RunState, ToolContext, function_tool
 from keyturn.audit.checker import Head, heads
 from keyturn.core.people import Decider
+from keyturn.core.upcasts import FORMAT
 from keyturn.engine.run import new_ids, open_run
 from keyturn.engine.run.used_states import UsedStates
 from keyturn.journal import generation, outbox_sql
+from keyturn.journal.base import ClaimFilter
 from keyturn.journal.rows import Query, RequestRow
 from keyturn.support.keys import VARIABLE
 from keyturn.testing import ScriptedModel, function_call
@@ -315,12 +317,12 @@ async def _resumed(store: Any, run: str, way: str) -> None:
 async def _worked(store: Any) -> list[BaseException]:
     """Let a worker do all that is due, or as far as the store lets it."""
     app = App(list(AGENTS.values()), store, worker=False)
-    working = asyncio.ensure_future(app.work())
+    working, only = asyncio.ensure_future(app.work()), ClaimFilter(tuple(AGENTS), FORMAT)
     try:
         quiet = 0
         while quiet < 3 and not working.done():
             await asyncio.sleep(0.002)
-            busy = app.busy or (app.trouble is None and await store.due())
+            busy = app.busy or (app.trouble is None and await store.due(only=only))
             quiet = 0 if busy else quiet + 1
     finally:
         await app.stop()

@@ -11,7 +11,19 @@ from typing import Any
 
 import pytest
 
-from keyturn import Agent, App, Approval, MemoryJournal, Policy, RunConfig, RunHooks, Runner, RunState, function_tool
+from keyturn import (
+    Agent,
+    App,
+    Approval,
+    Conflict,
+    MemoryJournal,
+    Policy,
+    RunConfig,
+    RunHooks,
+    Runner,
+    RunState,
+    function_tool,
+)
 from keyturn.core.effects import Effect
 from keyturn.core.errors import StorageError
 from keyturn.engine.driving.drive import Drive
@@ -95,6 +107,27 @@ async def test_a_store_that_fails_fails_no_run_and_the_run_is_looked_at_again(st
     state.resolve(doubt, "retry", by="ada")
     again = await play(desk.agent, state, streamed)
     assert (again.final_output, desk.paid) == ("paid", [5])
+
+
+async def test_a_line_that_the_store_refuses_fails_no_run(streamed: bool) -> None:
+    """A crash of a database may take back the release that refused it: the failure would be recorded then."""
+
+    class Refusing(Failing):
+        async def append(self, run: str, expected: int, lines: Any, claim: Any = None, changes: Any = None) -> None:
+            try:
+                await super().append(run, expected, lines, claim, changes)
+            except StorageError:
+                raise Conflict(f"run {run!r} is not held under this claim") from None
+
+    journal, desk = Refusing(b'"e":"CallFinished"'), Desk(gated=False)
+    with pytest.raises(Conflict):
+        await play(desk.agent, "go", streamed, journal=journal)
+    [row] = await journal.runs()
+    assert (row.status, desk.paid) == ("running", [5])
+    journal.time += 60_000
+    assert await journal.due() == [row.run]
+    again = await play(desk.agent, await RunState.load(journal, row.run, desk.agent), streamed)
+    assert [(item.kind, item.name) for item in again.interruptions] == [("in_doubt", "pay")]
 
 
 async def test_a_decision_between_the_reading_of_a_run_and_its_holding_is_not_slept_through(streamed: bool) -> None:

@@ -252,7 +252,7 @@ class Execution:
 
         What was refused before anything was done leaves no trace: the state it came from is as good as before.
         """
-        left = isinstance(error, StorageError)  # a store fails no run
+        left = isinstance(error, StorageError) or "taken_over" in self.drive.stops  # neither fails a run
         if self.drive.patient and isinstance(error, ToolSourceDown):  # nor a server: its calls wait for it
             self.drive.stops.add("source_down")
             left = True

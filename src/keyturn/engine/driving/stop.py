@@ -22,7 +22,8 @@ that leaves may be cut short.
   one; this worker leaves it alone for a minute.
 - `cut_short`: somebody stopped waiting for an append, which may be kept nevertheless. The run is due at once, whatever
   it waits for. An append that fails otherwise takes this back.
-- `taken_over`: another process has the run. What is in flight is cut off: the other one says what becomes of it.
+- `taken_over`: another process has the run, or the store refused a line of this one. What is in flight is cut off: the
+  other one says what becomes of it.
 - `left`: its caller waits no longer for what follows an error. What was not written to the session yet, whoever resumes
   the run adds.
 - `unanswered`: a write to the session is under way, or was cut off, and may arrive later. The lease runs out by itself.

@@ -190,6 +190,8 @@ class Writer:
                     self.stops.add("cut_short")
                 if isinstance(error, StorageError):
                     self.stops.add("store_failed")
+                elif isinstance(error, Conflict):
+                    self.stops.add("taken_over")
                 log.refold()
                 self.open = known_open(log.run)
                 raise
