@@ -8,6 +8,7 @@ from __future__ import annotations
 import asyncio
 import os
 import random
+import time
 from collections.abc import Callable, Generator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
@@ -16,11 +17,9 @@ from typing import Any, ClassVar, NamedTuple
 from keyturn import Agent, App, Approval, Grant, Inbox, Runner, RunState, ToolContext, function_tool
 from keyturn.audit.checker import Head, heads
 from keyturn.core.people import Decider
-from keyturn.core.upcasts import FORMAT
 from keyturn.engine.run import new_ids, open_run
 from keyturn.engine.run.used_states import UsedStates
 from keyturn.journal import generation, outbox_sql
-from keyturn.journal.base import ClaimFilter
 from keyturn.journal.rows import Query, RequestRow
 from keyturn.support.keys import VARIABLE
 from keyturn.testing import ScriptedModel, function_call
@@ -33,6 +32,7 @@ EPOCH_MS = 1_700_000_000_000
 ADA = Decider("ada", roles=("ops",), strength="authenticated")
 EVE = Decider("eve", roles=("ops",), strength="authenticated")
 OTHER = "other"
+_STUCK = 10.0  # seconds in which nothing that is due is taken up
 
 
 class Deed(NamedTuple):
@@ -315,15 +315,16 @@ async def _resumed(store: Any, run: str, way: str) -> None:
 
 
 async def _worked(store: Any) -> list[BaseException]:
-    """Let a worker do all that is due, or as far as the store lets it."""
+    """Let a worker do all that is due, or as far as the store lets it: an altered index may hide what is due."""
     app = App(list(AGENTS.values()), store, worker=False)
-    working, only = asyncio.ensure_future(app.work()), ClaimFilter(tuple(AGENTS), FORMAT)
+    working, moved = asyncio.ensure_future(app.work()), (time.monotonic(), list[str]())
     try:
         quiet = 0
-        while quiet < 3 and not working.done():
+        while quiet < 3 and not working.done() and time.monotonic() - moved[0] < _STUCK:
             await asyncio.sleep(0.002)
-            busy = app.busy or (app.trouble is None and await store.due(only=only))
-            quiet = 0 if busy else quiet + 1
+            due = await store.due() if app.trouble is None else []
+            quiet = 0 if app.busy or due else quiet + 1
+            moved = (time.monotonic(), due) if app.busy or due != moved[1] else moved
     finally:
         await app.stop()
         done = await asyncio.gather(working, return_exceptions=True)
