@@ -32,7 +32,7 @@ def command_preview(commands: Sequence[str], limits: Mapping[str, Any], about: M
     cwd = str(about.get("in", ""))
     blocks: list[Command | Text] = []
     for number, command in enumerate(commands, 1):
-        which = f"command {number} of {len(commands)}" if len(commands) > 1 else ""
+        which = f"{number} of {len(commands)}" if len(commands) > 1 else ""
         blocks.append(Command(command, cwd=cwd, label=which))
         blocks.append(_told("parts of this command", facts_of(read_command(command))))
     return Preview((*blocks, *_where(limits, about)))

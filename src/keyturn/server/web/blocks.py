@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import re
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from difflib import SequenceMatcher
 from typing import Any, NamedTuple, TypeAlias, cast
 
@@ -25,6 +25,7 @@ _TURNED = "some letters run from right to left: rows that hold them may be drawn
 
 
 _Pieces: TypeAlias = tuple[tuple[bool, VisibleHtml], ...]
+_Step: TypeAlias = tuple[str, int, int, int, int]
 
 
 class Row(NamedTuple):
@@ -197,8 +198,34 @@ class _Words:
             return None
         before = list[tuple[bool, VisibleHtml]]()
         after = list[tuple[bool, VisibleHtml]]()
-        for tag, i, j, k, m in matcher.get_opcodes():
+        for tag, i, j, k, m in _moved(matcher.get_opcodes(), old, new):
             for side, text in ((before, "".join(old[i:j])), (after, "".join(new[k:m]))):
                 if text:
                     side.append((tag != "equal", ready(escape(text, keep=""))))
         return tuple(before), tuple(after)
+
+
+def _moved(steps: Iterable[_Step], old: list[str], new: list[str]) -> list[_Step]:
+    """Return the steps from one line to another; where only one run of words came or went, it begins with a word.
+
+    >>> old, new = re.findall(r"\\w+|\\W", "to ann@x, ben@x, cy@x"), re.findall(r"\\w+|\\W", "to ann@x, cy@x")
+    >>> _, (_, i, j, _, _), _ = _moved(SequenceMatcher(None, old, new).get_opcodes(), old, new)
+    >>> "".join(old[i:j])
+    'ben@x, '
+    """
+    found = list(steps)
+    changed = [step for step in found if step[0] != "equal"]
+    if len(changed) != 1 or changed[0][0] == "replace":
+        return found
+    tag, i, j, k, m = changed[0]
+    words, start, length = (old, i, j - i) if tag == "delete" else (new, k, m - k)
+    first = last = start
+    while first and words[first - 1] == words[first - 1 + length]:
+        first -= 1
+    while last + length < len(words) and words[last] == words[last + length]:
+        last += 1
+    begins = (place for place in range(first, last + 1) if words[place + length - 1].isspace())
+    at = next((place for place in begins if not place or words[place - 1].isspace()), start)
+    rest = len(words) - at - length
+    ends = len(old) - rest, len(old), len(new) - rest, len(new)
+    return [("equal", 0, at, 0, at), (tag, at, ends[0], at, ends[2]), ("equal", *ends)]
