@@ -63,7 +63,7 @@ def test_a_worker_is_killed_while_somebody_looks_and_they_say_what_became_of_the
     browser: Browser, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     (tmp_path / "keys_program.py").write_text(PROGRAM, encoding="utf-8")
-    monkeypatch.syspath_prepend(tmp_path)
+    monkeypatch.syspath_prepend(tmp_path)  # pyright: ignore[reportUnknownMemberType] - pytest says nothing of its path
     app: App = found("keys_program:app")
     with Served(app) as served:
         tokens = served.does(peopled(app))
@@ -81,7 +81,7 @@ def test_a_worker_is_killed_while_somebody_looks_and_they_say_what_became_of_the
             worker.send_signal(signal.SIGKILL)
         with working(tmp_path):
             expect(page.locator("#outcome")).to_contain_text("outcome unknown")
-            expect(page.locator("[data-changes]")).to_contain_text("outcome unknown")
+            expect(page.locator("[data-changes]")).to_contain_text("Outcome unknown")
             expect(page.locator(".sentence")).to_contain_text("Did rotate_keys run?")
             page.get_by_label("Result, if it ran", exact=False).fill("replaced by hand")
             page.get_by_role("button", name="It ran").click()
