@@ -8,15 +8,20 @@ import time
 from asyncio.subprocess import PIPE
 from collections.abc import Awaitable, Callable, Iterator
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
+import mcp_types as types
 import pytest
+from mcp.shared.exceptions import MCPError
 
 from keyturn import ExternalAgent
 from keyturn.client.client import AsyncClient
 from keyturn.core.errors import NotAllowed, UserError
 from keyturn.directory.login import Login
 from keyturn.gating.errors import NOT_RUN
+from keyturn.mcp_gate.changes import ListChanges
+from keyturn.mcp_gate.exchanges import Exchanges
 from keyturn.mcp_gate.holding import GatedCall, Holding, NotForwarded
 from keyturn.mcp_gate.listed import ListedTools
 from keyturn.mcp_gate.pins import Pins, ToolChange
@@ -206,6 +211,23 @@ async def test_a_gate_whose_server_ended_says_so_and_ends(shop: Shop, listening:
     assert await asyncio.wait_for(gate.wait(), 30) == 1
     assert b"the MCP server ended: start the gate again" in await gate.stderr.read()
     assert shop.bought == ["1 bomb"]
+
+
+@pytest.mark.parametrize("remote", [False, True])
+async def test_a_server_is_gone_whose_connection_closed_or_that_knows_the_session_no_more(remote: bool) -> None:
+    """A remote one that was restarted answers each list so; one request to it may fail, and the next one not."""
+    codes = {types.INVALID_REQUEST: True, types.REQUEST_TIMEOUT: True, types.INTERNAL_ERROR: False}
+    for code, lost in {**codes, types.CONNECTION_CLOSED: not remote}.items():
+
+        async def listed(code: int = code, **_params: Any) -> Any:
+            raise MCPError(code=code, message="Session not found")
+
+        up: Any = SimpleNamespace(session=SimpleNamespace(list_tools=listed), protocol_version="2025-11-25")
+        gate = McpGate(up, Exchanges(), ListChanges(), Pins(GateRecords()), remote=remote)
+        with pytest.raises(MCPError):
+            await gate.begin()
+        assert gate.lost.is_set() == lost, code
+        await gate.end()
 
 
 async def test_a_policy_decides_by_server_tool_and_argument_and_without_a_server_nothing_is_forwarded(

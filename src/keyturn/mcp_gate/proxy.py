@@ -34,6 +34,8 @@ _ROUNDS = 10
 _RESULT = TypeAdapter[types.CallToolResult | types.InputRequiredResult](
     types.CallToolResult | types.InputRequiredResult
 )
+#: With these a server that was restarted says of a list that it does not know the session.
+_UNKNOWN_SESSION = (types.INVALID_REQUEST, types.REQUEST_TIMEOUT)
 #: With these a server says that it did not begin: of any other error, what was done is not known.
 _REFUSALS = (types.INVALID_REQUEST, types.METHOD_NOT_FOUND, types.INVALID_PARAMS)
 _PINNED, _AGAIN = 10.0, 0.02  # seconds
@@ -66,6 +68,7 @@ class McpGate:
         *,
         ungated: Sequence[str] = (),
         name: str = "",
+        remote: bool = False,
     ) -> None:
         self._up = up
         self._holding = holding
@@ -75,8 +78,9 @@ class McpGate:
         self._exchanges = exchanges
         self._changes = changes
         self._tasks = Tasks(self._call, self._forgotten)
-        #: Set once the connection to the server was found closed.
+        #: Set once the connection to the server was found closed, or its session unknown to it.
         self.lost = asyncio.Event()
+        self._closed = () if remote else (types.CONNECTION_CLOSED,)  # of a remote one, one request may fail so
 
     @property
     def _info(self) -> types.Implementation:
@@ -133,7 +137,7 @@ class McpGate:
 
     async def _list_tools(self, context: Any, params: types.PaginatedRequestParams | None) -> types.ListToolsResult:
         page = _page(params)
-        made = await self._asked(self._up.session.list_tools(params=page))
+        made = await self._list(page)
         client = (id(holding_of(context, self._holding)), client_of(context))
         self._tools.listed(client, made.tools, first=page is None or page.cursor is None)
         return made
@@ -271,12 +275,16 @@ class McpGate:
         said = ("", None) if tool is None else (tool.description or "", tool.input_schema)
         return GatedCall(call.client, self._server_name, call.tool, call.arguments, *said)
 
-    async def _asked(self, answer: Awaitable[_T]) -> _T:
-        """Return what the server answers."""
+    async def _list(self, params: types.PaginatedRequestParams | None) -> types.ListToolsResult:
+        """Return a page of the tools."""
+        return await self._asked(self._up.session.list_tools(params=params), _UNKNOWN_SESSION)
+
+    async def _asked(self, answer: Awaitable[_T], gone: Sequence[int] = ()) -> _T:
+        """Return what the server answers; an error with one of these codes says that it is gone."""
         try:
             return await answer
         except MCPError as error:
-            if error.code == types.CONNECTION_CLOSED:
+            if error.code in (*gone, *self._closed):
                 self.lost.set()
             raise
 
@@ -284,8 +292,7 @@ class McpGate:
         """Look at the tools as the server describes them now."""
         tools, cursor = list[types.Tool](), None
         for _ in range(100):
-            params = types.PaginatedRequestParams(cursor=cursor)
-            page = await self._asked(self._up.session.list_tools(params=params))
+            page = await self._list(types.PaginatedRequestParams(cursor=cursor))
             tools += page.tools
             cursor = page.next_cursor
             if not cursor:

@@ -53,7 +53,8 @@ class GateSettings(NamedTuple):
         pins = Pins(GateRecords(records_file(self.server, self.known)))
         exchanges, changes = Exchanges(), ListChanges()
         async with Client(at, elicitation_callback=exchanges.elicited, message_handler=changes.received) as up:
-            made = McpGate(up, exchanges, changes, pins, holding, ungated=self.ungated, name=self.name)
+            named: Any = {"ungated": self.ungated, "name": self.name, "remote": isinstance(at, str)}
+            made = McpGate(up, exchanges, changes, pins, holding, **named)
             try:
                 for change in await made.begin():
                     tell(f"{change}: {_CHANGED}")
@@ -68,26 +69,21 @@ async def serve_stdio(at: Any, settings: GateSettings, token: str, tell: Callabl
         AsyncClient(settings.server, token) as keyturn,
         settings.gate(at, settings.holding("", keyturn), tell) as gate,
     ):
-        ending = asyncio.ensure_future(_ended_with(gate, at, tell))
+        ending = asyncio.ensure_future(_ended_with(gate, tell))
         try:
             await gate.serve()
         finally:
             ending.cancel()
 
 
-async def _ended_with(gate: McpGate, at: Any, tell: Callable[[str], None]) -> None:
+async def _ended_with(gate: McpGate, tell: Callable[[str], None]) -> None:
     """End the process once its MCP server has ended, so that its client starts both anew."""
-    await _lost(gate, at)
+    await gate.lost.wait()
     tell(_ENDED)
     with contextlib.suppress(TimeoutError):
         await asyncio.wait_for(gate.end(), _GRACE)  # which reports calls that are in doubt
     await asyncio.sleep(_ANSWERED)
     os._exit(1)  # no read of stdin can be cancelled
-
-
-async def _lost(gate: McpGate, at: Any) -> None:
-    """Return once the server behind has ended; one that is reached by its URL may be there again."""
-    await (asyncio.Event() if isinstance(at, str) else gate.lost).wait()
 
 
 async def serve_http(at: Any, settings: GateSettings, address: ListeningAddress, tell: Callable[[str], None]) -> None:
@@ -100,7 +96,7 @@ async def serve_http(at: Any, settings: GateSettings, address: ListeningAddress,
                 tell(f"serving {replace(address, port=listening.getsockname()[1]).url}{PATH}")
                 served = ListeningGate(gate, callers, address.known_hosts)
                 running = Running(served, address, grace=_GRACE)
-                lost = asyncio.ensure_future(_lost(gate, at))
+                lost = asyncio.ensure_future(gate.lost.wait())
                 lost.add_done_callback(lambda done: None if done.cancelled() else running.stop())
                 await running.serve([listening])
                 ended = not lost.cancel()
