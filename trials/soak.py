@@ -5,11 +5,15 @@
 One of the starters is a client of two `keyturn serve`. All reach the database through a relay, with `--pooled` through
 pgbouncer as well. Every few seconds, drawn by the seed: a worker, a starter or a server is ended with SIGKILL and
 started again, a worker stands still past its lease (SIGSTOP) and continues, the database is stopped with `pg_ctl -m
-immediate` and started, all connections are cut, answers to COMMIT are lost, or Temporal's server is started anew
-without what it had. Then the faults end, and what is open has two minutes to end. Violations: what `keyturn check`
-finds, a run that was started and is lost or does not end, and a call that had its effect twice. Takeover is from the
-fault until no run is held by that worker. Exit code 1 where there is a violation.
+immediate` and started, a standby is promoted, with and without the last commits, all connections are cut, answers to
+COMMIT are lost, or Temporal's server is started anew without what it had. What was committed in the last moments before
+a promotion with lag may be lost; who decides then looks whether a call has had its effect. Then the faults end, and
+what is open has two minutes to end. Violations: what `keyturn check` finds, a run that was started and is lost or does
+not end, and a call that had its effect twice. Takeover is from the fault until no run is held by that worker. Exit code
+1 where there is a violation.
 """
+# pyright: reportPrivateUsage=false
+# A free port, as the server of tests finds one.
 
 from __future__ import annotations
 
@@ -25,8 +29,6 @@ import time
 from collections import Counter
 from collections.abc import AsyncGenerator, Callable
 from contextlib import AsyncExitStack, asynccontextmanager, suppress
-from dataclasses import dataclass, field
-from itertools import count
 from pathlib import Path
 from typing import Any
 
@@ -36,10 +38,12 @@ from keyturn import App, KeyturnError
 from keyturn.audit.checker import check
 from keyturn.fleet import engine_named
 from keyturn.journal.postgres import PostgresJournal
-from keyturn.testing.postgres import Postgres, _free_port, throwaway_postgres
+from keyturn.journal.rows import RunRow
+from keyturn.testing.postgres import _free_port, throwaway_postgres
 
-from .soak_net import Relay, pooled, port_of, through
-from .table import grid
+from .soak_found import Found, table
+from .soak_net import Relay, pooled, port_of, served, through
+from .soak_standby import Cluster
 
 ROOT = Path(__file__).resolve().parents[1]
 ENGINES = ("journal", "dbos", "temporal")
@@ -49,28 +53,11 @@ PAUSE = (2.0, 5.0)
 _HELD = "SELECT count(*) FROM runs WHERE holder LIKE %s AND left(run, 1) <> '@'"
 
 
-@dataclass
-class Found:
-    """What a soak came to."""
-
-    faults: Counter[str] = field(default_factory=Counter[str])
-    takeovers: dict[str, list[float]] = field(default_factory=dict[str, list[float]])
-    violations: list[str] = field(default_factory=list[str])
-    started: int = 0
-    ended: Counter[str] = field(default_factory=Counter[str])
-    doubts: int = 0
-    revived: int = 0
-    served: int = 0
-
-
 class Fleet:
     """The processes of a soak: each is started again under its place when it ended."""
 
-    def __init__(
-        self, folder: Path, server: Postgres, urls: tuple[str, str], engine: tuple[str, str], rate: float
-    ) -> None:
-        self.folder, self._server = folder, server
-        self.url, url = urls  # the database's own, and the one by which processes reach it
+    def __init__(self, folder: Path, database: Cluster, url: str, engine: tuple[str, str], rate: float) -> None:
+        self.folder, self.database = folder, database
         self.engine, self._rate = engine, rate
         self.servers: list[subprocess.Popen[bytes]] = []
         self._ports = [_free_port() for _ in range(SERVERS)]
@@ -140,9 +127,10 @@ class Fleet:
         self.servers[place].wait()
         self.servers[place] = self._serving(place)
 
-    def restart_database(self) -> None:
-        """Stop the server as a crash does, and start it again."""
-        self._server.crash()
+    @property
+    def url(self) -> str:
+        """Return the database's own address, where it is now."""
+        return self.database.url
 
     def cut_connections(self) -> None:
         with psycopg.connect(self.url, autocommit=True) as db:
@@ -177,6 +165,7 @@ class Soak:
         self.fleet, self.found = fleet, Found()
         self._relay, self._anew = relay, anew
         self._draw = random.Random(seed)
+        self._lost_runs = set[str]()
         self._measuring: set[asyncio.Task[None]] = set()
 
     async def run(self, seconds: float) -> None:
@@ -184,7 +173,14 @@ class Soak:
         while not (self.fleet.folder / "paid").exists():
             await asyncio.sleep(0.1)
         faults: list[Callable[[], Any]] = [self._killed, self._killed, self._starter, self._still, self._stopped]
-        faults += [self._cut, self._server, self._lost, *([] if self._anew is None else [self._engine_anew])]
+        faults += [
+            self._promoted,
+            self._behind,
+            self._cut,
+            self._server,
+            self._lost,
+            *([] if self._anew is None else [self._engine_anew]),
+        ]
         ends = time.monotonic() + seconds
         todo = list[Callable[[], Any]]()
         while time.monotonic() < ends:
@@ -231,7 +227,28 @@ class Soak:
 
     async def _stopped(self) -> None:
         self.found.faults["database stopped"] += 1
-        await asyncio.to_thread(self.fleet.restart_database)
+        await asyncio.to_thread(self.fleet.database.crash)
+
+    async def _promoted(self) -> None:
+        self.found.faults["standby promoted"] += 1
+        await self._switch(lag=False)
+
+    async def _behind(self) -> None:
+        """Promote a standby that lacks the last commits: what was started in them is lost with them."""
+        self.found.faults["standby promoted, with lag"] += 1
+        await self._switch(lag=True)
+        await asyncio.sleep(0.5)  # until who was answered has noted it
+        started = {*_lines(self.fleet.folder, "started")}
+        async with self._app() as app:
+            self._lost_runs |= started - {*await _every(app)}
+
+    async def _switch(self, *, lag: bool) -> None:
+        if self._measuring:
+            await asyncio.wait(self._measuring)
+        (self.fleet.folder / "quiet").touch()
+        await asyncio.to_thread(self.fleet.database.promote, lag=lag)
+        self._relay.target = self.fleet.database.port
+        (self.fleet.folder / "quiet").touch()
 
     async def _cut(self) -> None:
         self.found.faults["connections cut"] += 1
@@ -264,38 +281,57 @@ class Soak:
         """Decide what waits until nothing is open, and look what became of every run."""
         from . import soak_desk
 
-        app = App([soak_desk.agent], PostgresJournal(self.fleet.url), worker=False, engine=_engine(self.fleet))
         ends = time.monotonic() + PATIENCE
-        async with app:
+        async with self._app() as app:
             while True:
                 with suppress(KeyturnError):
                     await soak_desk.decide(app)
                     open_runs = [row for state in _OPEN for row in await app.runs(state=state, limit=1_000)]
+                    open_runs += await soak_desk.stopped(app)
                     if not open_runs or time.monotonic() > ends:
                         break
                 await asyncio.sleep(0.1)
             self.found.violations += [f"run {row.run} is {row.status} and did not end" for row in open_runs]
             await self._looked(app)
 
+    @asynccontextmanager
+    async def _app(self) -> AsyncGenerator[App]:
+        """Open an app on the database, to decide and to look."""
+        from . import soak_desk
+
+        journal = PostgresJournal(self.fleet.url)
+        async with App([soak_desk.agent], journal, worker=False, engine=_engine(self.fleet)) as app:
+            yield app
+        await journal.close()
+
     async def _looked(self, app: App) -> None:
-        found, after = self.found, None
-        rows, errors = dict[str, str](), dict[str, str | None]()
-        while page := await app.runs(limit=1_000, after=after):
-            rows |= {row.run: row.status for row in page}
-            errors |= {row.run: row.error for row in page if row.status == "failed"}
-            after = (page[-1].started_at, page[-1].run)
+        found = self.found
+        rows = await _every(app)
+        failed = [row for row in rows.values() if row.status == "failed"]
         started, paid = _lines(self.fleet.folder, "started"), Counter(_lines(self.fleet.folder, "paid"))
-        found.started, found.ended = len(rows), Counter(rows.values())
+        found.started, found.ended = len(rows), Counter(row.status for row in rows.values())
         found.served = len({*_lines(self.fleet.folder, "served")})
+        found.lost = len(self._lost_runs)
         found.doubts = len({*_lines(self.fleet.folder, "doubts")})
-        found.violations += [f"run {run} was started and is lost" for run in started if run not in rows]
+        found.violations += [
+            f"run {run} was started and is lost" for run in started if run not in {*rows, *self._lost_runs}
+        ]
         found.violations += [f"the call of run {run} had its effect {n} times" for run, n in paid.items() if n > 1]
-        found.violations += [f"run {run} failed: {error}" for run, error in errors.items()]
+        found.violations += [f"run {row.run} failed: {row.error}" for row in failed]
         report = await check(app.journal)
         found.violations += [str(each) for each in report.violations]
 
 
 _OPEN = ("running", "waiting", "queued")
+
+
+async def _every(app: App) -> dict[str, RunRow]:
+    """Return the row of each run."""
+    rows, after = dict[str, RunRow](), None
+    while page := await app.runs(limit=1_000, after=after):
+        rows |= {row.run: row for row in page}
+        after = (page[-1].started_at, page[-1].run)
+    return rows
 
 
 def _engine(fleet: Fleet) -> Any:
@@ -308,47 +344,21 @@ def _lines(folder: Path, name: str) -> list[str]:
     return file.read_text().split() if file.exists() else []
 
 
-@asynccontextmanager
-async def _served(engine: str, folder: Path) -> AsyncGenerator[tuple[str, Callable[[], Any] | None]]:
-    """Yield the URL of the engine's server, where it has one of its own, and what starts that anew."""
-    if engine != "temporal":
-        yield "", None
-        return
-    from tests.fleet.temporal_server import temporal_server
-
-    names = count()
-
-    async def begun(servers: AsyncExitStack) -> str:
-        here = folder / f"engine{next(names)}"
-        here.mkdir()
-        return await servers.enter_async_context(temporal_server(here))
-
-    async with AsyncExitStack() as servers:
-        url = await begun(servers)
-        relay = Relay(port_of(url))
-
-        async def anew() -> None:
-            await servers.pop_all().aclose()
-            relay.target = port_of(await begun(servers))
-
-        with relay.open() as port:
-            yield through(url, port), anew
-
-
 async def soak(engine: str, minutes: float, seed: int, rate: float, *, by_pooler: bool = False) -> Found:
     """Run a fleet under faults."""
     async with AsyncExitStack() as stack:
         server = stack.enter_context(throwaway_postgres(durable=True))
         folder = Path(stack.enter_context(tempfile.TemporaryDirectory(prefix="keyturn-soak-")))
-        address, anew = await stack.enter_async_context(_served(engine, folder))
+        address, anew = await stack.enter_async_context(served(engine, folder))
         direct = server.database()
+        database = stack.enter_context(Cluster(server, direct).kept())
         relay = Relay(port_of(direct))
         port = stack.enter_context(relay.open())
         url = through(direct, port)
         if by_pooler:
             url = through(direct, stack.enter_context(pooled(direct, folder, port))) + "?pooled=1"
         os.environ |= {"SOAK_FOLDER": str(folder), "SOAK_JOURNAL": url}
-        fleet = Fleet(folder, server, (direct, url), (engine, address), rate)
+        fleet = Fleet(folder, database, url, (engine, address), rate)
         await fleet.begin()
         trial = Soak(fleet, relay, anew, seed)
         try:
@@ -361,16 +371,6 @@ async def soak(engine: str, minutes: float, seed: int, rate: float, *, by_pooler
         said = (folder / "log").read_text(errors="replace").splitlines()[-40:]
         trial.found.violations += ["\n".join([f"a process ended with {code} after SIGTERM", *said]) for code in wrong]
         return trial.found
-
-
-def table(found: Found) -> str:
-    """Say what was done, and how long takeovers took."""
-    lines = list[list[str]]()
-    for fault, times in sorted(found.faults.items()):
-        took = sorted(found.takeovers.get(fault, []))
-        cells = [f"{took[min(int(len(took) * part), len(took) - 1)]:.1f}" for part in (0.5, 0.95, 1.0)] if took else []
-        lines.append([fault, str(times), str(len(took)) if took else "", *(cells or [""] * 3)])
-    return grid(["fault", "times", "takeovers", "p50 s", "p95 s", "max s"], lines)
 
 
 def main() -> int:
@@ -387,6 +387,7 @@ def main() -> int:
     print(table(found))
     ended = ", ".join(f"{count} {state}" for state, count in sorted(found.ended.items()))
     print(f"\n{found.started} runs, {found.served} of them started by servers: {ended}")
+    print(f"{found.lost} runs were lost with the last commits before a promotion")
     print(f"{found.doubts} calls were in doubt; {len(found.violations)} violations")
     print(f"{found.revived} processes could not begin, since the database was away, and were started again")
     for each in found.violations[:20]:

@@ -11,6 +11,7 @@ import os
 import random
 import signal
 import sys
+import time
 from collections.abc import Awaitable, Callable
 from contextlib import suppress
 from pathlib import Path
@@ -20,10 +21,15 @@ from httpx2 import TransportError
 
 from keyturn import Agent, App, KeyturnError, ToolContext, function_tool
 from keyturn.client import AsyncClient
+from keyturn.journal.rows import RunRow
 from keyturn.models.scripted.model import ScriptedModel, function_call, tool_outputs
 
 #: For how long a worker holds a run, in seconds.
 LEASE = 5.0
+#: Begins the error of a run that stopped as the store was found restored.
+RESTORED = "StoreRestored"
+#: For how long nothing is decided after a promotion, in seconds: longer than a call takes.
+QUIET = 5.0
 HERE = Path(os.environ["SOAK_FOLDER"])
 
 
@@ -53,14 +59,38 @@ agent: Agent[Any] = Agent("desk", model=ScriptedModel(reply), tools=[pay])
 app = App([agent], os.environ["SOAK_JOURNAL"], worker=False, lease=LEASE, slots=20)
 
 
+def quiet() -> bool:
+    """Return whether a standby was just promoted: what ran in the last moments may have its effect only now."""
+    mark = HERE / "quiet"
+    return mark.exists() and time.time() - mark.stat().st_mtime < QUIET
+
+
+def is_paid(run: str) -> bool:
+    """Return whether a call had its effect; after a promotion its request may be open again."""
+    file = HERE / "paid"
+    return file.exists() and run in file.read_text().split()
+
+
+async def stopped(desk: App) -> list[RunRow]:
+    """Return the runs that a promotion stopped."""
+    return [row for row in await desk.runs(state="failed", limit=1_000) if RESTORED in (row.error or "")]
+
+
 async def decide(desk: App) -> int:
     """Decide what waits; of a call in doubt is said that it ran, so that it never runs again. Return how many."""
+    if quiet():
+        return 0
+    for row in await stopped(desk):
+        with suppress(KeyturnError):
+            await desk.resume(row.run)
     waits = await desk.inbox.list(limit=100)
     for row in waits:
         with suppress(KeyturnError):  # another one was quicker, or the database is away
             if row.kind == "in_doubt":
                 await desk.inbox.resolve(row, "ran", by="ann")
                 noted("doubts", row.run)
+            elif is_paid(row.run):
+                await desk.inbox.reject(row, by="ann", message="it was paid before the promotion")
             else:
                 await desk.inbox.approve(row, by="ann")
     return len(waits)
@@ -68,11 +98,15 @@ async def decide(desk: App) -> int:
 
 async def decide_by(client: AsyncClient) -> None:
     """Decide the same as a client of a server."""
+    if quiet():
+        return
     for row in await client.inbox.list(limit=100):
         with suppress(KeyturnError):
             if row.kind == "in_doubt":
                 await client.inbox.resolve(row, "ran")
                 noted("doubts", row.run)
+            elif is_paid(row.run):
+                await client.inbox.reject(row, message="it was paid before the promotion")
             else:
                 await client.inbox.approve(row)
 

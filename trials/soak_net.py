@@ -3,6 +3,8 @@
 A relay passes bytes on. Told to, it lets the next COMMIT of any connection through and cuts that connection before the
 answer comes, so that its client cannot know whether it is committed. Whom it leads to can change meanwhile.
 """
+# pyright: reportPrivateUsage=false
+# A free port, as the server of tests finds one.
 
 from __future__ import annotations
 
@@ -12,9 +14,11 @@ import shutil
 import subprocess
 import threading
 import time
-from collections.abc import Generator
-from contextlib import contextmanager, suppress
+from collections.abc import AsyncGenerator, Callable, Generator
+from contextlib import AsyncExitStack, asynccontextmanager, contextmanager, suppress
+from itertools import count
 from pathlib import Path
+from typing import Any
 
 import psycopg
 from psycopg.conninfo import conninfo_to_dict
@@ -158,3 +162,30 @@ def _until_it_answers(url: str, port: int) -> None:
             time.sleep(0.1)
         else:
             return
+
+
+@asynccontextmanager
+async def served(engine: str, folder: Path) -> AsyncGenerator[tuple[str, Callable[[], Any] | None]]:
+    """Yield the URL of the engine's server, where it has one of its own, and what starts that anew."""
+    if engine != "temporal":
+        yield "", None
+        return
+    from tests.fleet.temporal_server import temporal_server
+
+    names = count()
+
+    async def begun(servers: AsyncExitStack) -> str:
+        here = folder / f"engine{next(names)}"
+        here.mkdir()
+        return await servers.enter_async_context(temporal_server(here))
+
+    async with AsyncExitStack() as servers:
+        url = await begun(servers)
+        relay = Relay(port_of(url))
+
+        async def anew() -> None:
+            await servers.pop_all().aclose()
+            relay.target = port_of(await begun(servers))
+
+        with relay.open() as port:
+            yield through(url, port), anew

@@ -5,21 +5,20 @@ from __future__ import annotations
 import asyncio
 import os
 import signal
-from collections.abc import AsyncGenerator, Callable
+from collections.abc import Callable
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-from keyturn import App, Tenants
+from keyturn import App, KeyturnError, Tenants
 from keyturn.audit.checker import check
 from keyturn.fleet import engine_named
 from keyturn.journal.postgres import PostgresJournal
-from keyturn.support.lazy import is_installed
+from keyturn.testing.postgres import throwaway_postgres
 from tests import forked
 from tests.waiting import until, until_status
-
-from .temporal_server import lacks, temporal_server
 
 pytestmark = [pytest.mark.trial, pytest.mark.timeout(180)]
 
@@ -48,21 +47,6 @@ tenants = Tenants(
     os.environ["FLEET_JOURNAL"], lambda name: App(app.agents, tenants.journal.of(name), lease=3), lease=3
 )
 '''
-
-
-@pytest.fixture(params=["journal", "dbos", "temporal"])
-async def engine(request: pytest.FixtureRequest, tmp_path: Path) -> AsyncGenerator[tuple[str, str]]:
-    """The name of an engine, and the URL of its server."""
-    package = {"journal": "keyturn", "dbos": "dbos", "temporal": "temporalio"}[request.param]
-    if not is_installed(package):
-        pytest.skip(f"{package} is not installed: pip install 'keyturn[{request.param}]'")
-    if request.param != "temporal":
-        yield request.param, ""
-        return
-    if missing := lacks():
-        pytest.skip(missing)
-    async with temporal_server(tmp_path) as url:
-        yield request.param, url
 
 
 #: Where a process of the fleet ends as if by SIGKILL, each the function before or after which it does.
@@ -225,3 +209,37 @@ async def test_a_worker_that_stood_still_past_its_lease_writes_nothing(
             assert [each.wait(60) for each in (still, other)] == [0, 0]
         assert len(fleet.paid()) == 1
         await fleet.kept()
+
+
+async def test_a_database_that_is_stopped_five_times_loses_and_doubles_nothing(
+    engine: tuple[str, str], tmp_path: Path
+) -> None:
+    """Each time at once (`pg_ctl -m immediate`), as calls are at work, whose effects are then in doubt or recorded."""
+    with throwaway_postgres(durable=True) as server:
+        fleet = _Fleet(tmp_path, server.database(), engine)
+        async with fleet.app as app:
+            with fleet.worker() as first, fleet.worker() as second:
+                runs = list[str]()
+                for paid in range(3, 18, 3):
+                    (tmp_path / "go").unlink(missing_ok=True)
+                    while len(runs) < paid:
+                        with suppress(KeyturnError):  # a start whose commit was not answered may have been made
+                            runs.append((await app.start("desk", "go")).id)
+                    await until(lambda paid=paid: len(fleet.paid()) >= paid, 120)
+                    await asyncio.to_thread(server.crash)
+                    (tmp_path / "go").touch()
+                    await until(lambda: _ended(app, runs), 120)
+                for each in (first, second):
+                    each.send_signal(signal.SIGTERM)
+                assert [await asyncio.to_thread(each.wait, 60) for each in (first, second)] == [0, 0]
+            assert len(fleet.paid()) == len(runs) == 15
+            await fleet.kept()
+
+
+async def _ended(app: App, runs: list[str]) -> bool:
+    """Say of calls in doubt that they ran, and return whether all runs are finished."""
+    with suppress(KeyturnError):  # the database is away
+        for row in await app.inbox.list():
+            await app.inbox.resolve(row, "ran", by="ann")
+        return {(await app.get(run)).status for run in runs} == {"finished"}
+    return False
