@@ -102,6 +102,28 @@ async def test_the_oldest_of_many_agents_are_found_without_a_page_of_each(tmp_pa
     await store.close()
 
 
+async def test_the_oldest_of_one_agent_are_read_at_once_however_many_others_are_due(tmp_path: Path) -> None:
+    """A worker asks for them once a second, and has no share of a page with agents that it cannot move."""
+    store: Any = SQLiteJournal(tmp_path / "runs.db")
+    rows = [(f"run{n}", "running", f"agent{n % 25}", n + 1, "", 0, None, None) for n in range(25 * 20)]
+    await add(store, *rows)
+    asked = list[str]()
+
+    def trace(_cursor: object, said: str, _values: object) -> bool:
+        asked.append(said)
+        return True
+
+    def look(db: Any) -> None:
+        db._db.set_exec_trace(trace)
+        found = due_sql.overdue(db, store._dialect, "default", 20, ClaimFilter(("agent7",), 9))
+        db._db.set_exec_trace(None)
+        assert [each.agent for each in found] == ["agent7"] * 20
+
+    await store.whole(look)
+    assert len(asked) == 2
+    await store.close()
+
+
 async def test_what_is_due_is_what_a_look_at_each_run_would_find(store: Any) -> None:
     """Of runs in any state, on sessions and on none."""
     dice, now = random.Random(27), await store.now()

@@ -42,7 +42,7 @@ def overdue(db: StoreConnection, dialect: SqlDialect, tenant: str, limit: int, o
     due for a shorter time than all of it: however many kinds there are, little more is read than the page.
     """
     now = until = db.now()
-    [(kinds,)] = db.execute(_counted(dialect), tenant, tenant)
+    [(kinds,)] = db.execute(_counted(dialect), tenant, tenant, *_known_values(dialect, only))
     share = -(-limit // max(int(kinds), 1)) if isinstance(kinds, int) else limit
     while True:
         values = _values(dialect, tenant, now, limit, only, (until, share))
@@ -193,7 +193,7 @@ def _next(dialect: SqlDialect) -> str:
 
 @cache
 def _counted(dialect: SqlDialect) -> str:
-    return f"{_kinds(dialect)} SELECT count(*) FROM kinds"
+    return f"{_kinds(dialect)} SELECT count(*) FROM kinds WHERE {_known(dialect)}"
 
 
 def _kinds(dialect: SqlDialect) -> str:
