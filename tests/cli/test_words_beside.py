@@ -233,10 +233,10 @@ def test_show_names_who_can_still_approve_and_how_to_take_a_vote_back(here: Here
     name = asked["id"][:8]
     signed_in = ("--token-file", str(here.folder / "ada.token"))
     shown = unfolded(here("show", name).out)
-    assert 'needed: 2 approvals from role "finance" are needed: any 2 of you, bob, cyd.' in shown
+    assert 'approvals: 2 approvals from role "finance" are needed: any 2 of you, bob, cyd.' in shown
     assert here("approve", name, "--digest", asked["digest"], *signed_in).code == 0
     shown = unfolded(here("show", name, *signed_in).out)
-    assert 'needed: One more approval from role "finance" is needed: bob or cyd.' in shown
+    assert 'approvals: One more approval from role "finance" is needed: bob or cyd.' in shown
     assert f"your vote: You approved (1 of 2). To undo: keyturn withdraw {name}" in shown
     assert "decide with" not in shown
 

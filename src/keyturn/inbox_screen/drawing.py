@@ -194,7 +194,7 @@ def known_rows(detail: Detail, now: int, width: int) -> Iterator[Row]:
         text = " \u00b7 ".join(filter(None, (fact.text, words)))
         yield from labelled("note" if fact.mark else "heading", cast("LiteralString", fact.word), text, width)
     if detail.people and detail.row.state == "open":
-        yield from labelled("heading", "needed", still_needed(shown, detail.people), width)
+        yield from labelled("heading", "approvals", still_needed(shown, detail.people), width)
     if detail.row.state == "open" and shown.claim is not None and shown.claimed_by(now):
         yield from labelled("waits", "claimed by", f"{shown.claim.by} until {here(shown.claim.until)}", width)
     for vote in votes_of(shown, now):

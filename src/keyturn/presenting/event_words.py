@@ -119,7 +119,8 @@ def _decision(seen: _Seen, said: Decision, words: str) -> str:
     signed += ", alone in an emergency" if said.broke_glass else ""
     note = f", note {quote(said.note, _TEXT)}" if said.note else ""
     told = f", the model reads {quote(said.message, _TEXT)}" if said.message else ""
-    return f"{_of(seen, said.call)} {words}{given}{_by(said.decider or said.by)}{signed}{note}{told}"
+    by = "" if said.via == "clock" else _by(said.decider or said.by)
+    return f"{_of(seen, said.call)} {words}{given}{by}{signed}{note}{told}"
 
 
 def _decided(seen: _Seen, event: ev.CallDecided) -> Iterator[str]:

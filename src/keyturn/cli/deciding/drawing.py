@@ -69,7 +69,7 @@ def draw_request(
     for vote in request.votes:
         screen.label("voted", _vote(vote))
     if facts.people and row.state == "open":
-        screen.label("needed", still_needed(request, facts.people))
+        screen.label("approvals", still_needed(request, facts.people))
     screen.label("requested", here(request.asked_at))
     if row.state != "open":
         _draw_end(screen, row)

@@ -421,8 +421,8 @@
     bar(request).prepend(words.content.cloneNode(true));
   };
   document.addEventListener("htmx:error", (event) => {
-    const open = event.target.closest?.("form") && event.target.closest(".request");
-    if (!open) return;
+    const open = event.target.matches?.("form") && event.target.closest(".request");
+    if (!open) return; // what a form shows of a change records nothing
     unanswered(open, "unanswered");
     renewed();
   });
