@@ -90,6 +90,14 @@ async def test_a_grant_stays_where_its_giver_loses_what_it_did_not_need(app: App
     assert await later(app) == "finished"
 
 
+async def test_a_grant_applies_again_once_its_giver_has_the_role_again(app: App) -> None:
+    await granted(app)
+    await lost_the_role(app.people)
+    assert await later(app) == "waiting"
+    await app.people.give_role("finance", to="ben", by="ada")
+    assert await later(app) == "finished"
+
+
 @pytest.mark.parametrize("became", [left, lost_the_role])
 async def test_a_grant_of_the_run_itself_ends_with_its_giver_too(
     app: App, became: Callable[[People], Awaitable[None]]
