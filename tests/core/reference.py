@@ -315,9 +315,6 @@ class Reference(Time):
             return terms.break_glass is not None and fits(glass(terms), made.decider, made.proof, self.requester)
         return self.meet_all(call, made, terms)
 
-    def stands(self, made: Any) -> bool:
-        return made.grant in self.grants and not self.grants[made.grant]["revoked"]
-
     def take_back(self, call: Any, terms: Any) -> None:
         """Let a call run no more: people are asked again, and what was started before is not forgotten."""
         if call["acted"]:
@@ -337,6 +334,7 @@ class Reference(Time):
         return call["voided"] or [grant["terms"].verdict for grant in self.covering(call)][-1:] == ["reject"]
 
     def ask(self, call: Any, terms: Any, preview: Any = None, share: float = 0) -> None:
+        since = self.begins(call, terms)
         call |= {"terms": terms, "share": share, "met": []}
         covering = [] if call["voided"] else self.covering(call)
         if covering and covering[-1]["terms"].verdict == "approve":
@@ -345,7 +343,7 @@ class Reference(Time):
             self.sample(call, max(share, covering[-1]["terms"].review), covering[-1]["terms"].decider)
             return
         self.waits += 1
-        call |= {"state": "asked", "since": self.now, "order": self.waits, "voided": False, "votes": {}}
+        call |= {"state": "asked", "since": since, "order": self.waits, "voided": False, "votes": {}}
         call["basis"] = preview.basis if preview is not None else None
         if covering:
             self.decide_by(covering[-1], call)
@@ -455,9 +453,9 @@ class Reference(Time):
 
     def repeats(self, made: Any) -> bool:
         before, call = self.decided.get(made.call), self.calls.get(made.call)
-        confirmed = call is not None and call["state"] == "asked" and call["sure"] and self.sure(call)
-        met = [] if call is None else [vote for step in call["met"] for vote in step["votes"]]
-        if any(self.very(vote, made) for vote in ([call["sure"], *met] if confirmed else met)):
+        met: list[Any] = [] if call is None else [vote for step in call["met"] for vote in step["votes"]]
+        met += [call["sure"]] if call is not None and call["state"] == "asked" and self.sure(call) else []
+        if any(self.very(vote, made) for vote in met):
             return True
         waits = call is not None and call["state"] in WAITS
         return before is not None and alike(before, made) and (not waits or self.very(before, made))
@@ -550,6 +548,7 @@ class Reference(Time):
 
     def covers(self, grant: Any, call: Any) -> bool:
         terms, params = grant["terms"], json.loads(call["args"] or "{}")
+        where: dict[str, Any] = terms.where or {}
         every = chain(call["terms"]) or [None]
         sure = call["sure"] and self.sure(call)
         due = [steps(each)[-1 if sure else 0] for each in every
@@ -560,7 +559,7 @@ class Reference(Time):
             and terms.call in (None, call["id"])
             and (terms.uses is None or grant["uses"] < terms.uses)
             and (terms.expires_at is None or self.now < terms.expires_at)
-            and all(self.within(params, name, most, terms) for name, most in (terms.where or {}).items())
+            and all(self.within(params, name, most, terms) for name, most in where.items())
             and (
                 terms.verdict == "reject"
                 or not (twofold(call["terms"]) or (call["terms"] and call["terms"].min_look) or call["met"])

@@ -87,6 +87,9 @@ class Beside(Chains):
             call["marks"] = {other: mark for other, mark in call["marks"].items() if other not in mine}
         call["marks"][name] = c.until
 
+    def stands(self, made: Any) -> bool:
+        return made.grant in self.grants and not self.grants[made.grant]["revoked"]
+
     def withdraw(self, c: cm.Withdraw) -> None:
         self.alive()
         call = self.call(c.call, *READY, "asked", "in_doubt", "needs")
@@ -104,4 +107,6 @@ class Beside(Chains):
         sure = [who.id for who in said if who is not None and who.strength != "claimed"]
         own = c.decider.strength != "claimed" and c.decider.id in sure
         need(own or self.known_here(call, c.decider))
+        goes_on = made and not call["acted"] and not call["met"]
+        call["left"] = (call["terms"], made.at - call["since"]) if goes_on else (None, 0)
         self.take_back(call, self.stated(call))

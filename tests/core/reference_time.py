@@ -23,6 +23,11 @@ class Time(Beside):
         call |= {"since": self.now, "votes": {}, "times": call["times"] + 1, "warned": False}
         call |= {"revoked": True, "marks": {}, "sure": None, "withdrawn": []}
 
+    def begins(self, call: Any, terms: Any) -> int:
+        """Since when it asks: where an approval was withdrawn, it has the time that it had left on the same terms."""
+        before, pended = call.pop("left", (None, 0))
+        return self.now - (pended if before == terms else 0)
+
     def late(self, call: Any) -> bool:
         limit = call["terms"].expires if call["terms"] else None
         return bool(limit and self.now > call["since"] + milliseconds(limit))

@@ -119,6 +119,7 @@ class AuditedCall:
     recheck: bool = False
     terms: Approval | None = None
     asked_at: int = 0
+    pended: int = 0
     warned: bool = False
     reason: str = ""
     decision: ev.Decision | None = None

@@ -117,6 +117,7 @@ def _call_screened(run: Run, event: ev.CallScreened) -> None:
     call.terms = event.terms
     call.met = ()
     call.asked_at = event.at
+    call.pended = 0
     call.voided = ""
     call.preview = event.preview
     call.review = event.review

@@ -33,7 +33,6 @@ Kind = Literal["approval", "external", "in_doubt", "review"]
 # Why a run stopped whose store was restored from a copy.
 RESTORED = "StoreRestored"
 
-_PATIENT = ("in_doubt", "needs")
 _KINDS: dict[str, Kind] = {"in_doubt": "in_doubt", "needs": "external"}
 
 
@@ -49,7 +48,8 @@ class Call(msgspec.Struct):
     reason: str = ""  # why it asks, of the verdict that asked
     by: str = ""  # who asked: the tool or a policy
     terms: Approval | None = None  # the terms of the verdict that asked
-    asked_at: int = 0  # when it asked last, in milliseconds
+    asked_at: int = 0  # when it asked last, in milliseconds; later by the time for which it was approved meanwhile
+    pended: int = 0  # for how long it had been pending when it was approved, where that is being withdrawn
     decision: ev.Decision | None = None  # the newest decision
     votes: dict[str, ev.Decision] = NONE  # decisions that did not settle it, by decider
     recheck: bool = False  # the newest policy was not asked about the decision yet
@@ -107,7 +107,7 @@ class Call(msgspec.Struct):
     @property
     def expires_at(self) -> int | None:
         """Return when a decision comes too late, in milliseconds; a doubt and a question never run out."""
-        wait = self.terms.expires_ms if self.terms is not None and self.state not in _PATIENT else None
+        wait = self.terms.expires_ms if self.terms is not None and self.state not in _KINDS else None
         return None if wait is None else self.asked_at + wait
 
     @property

@@ -62,7 +62,9 @@ def screened(audited: AuditedRun, event: ev.CallScreened) -> None:
     need(call.place == "new", "I3", f"call {call.id} was screened again while it was {call.place}")
     shows = event.preview is not None and event.action != "ask"
     need(not shows, "I4", f"call {call.id} records a preview, and no decision was requested")
-    dated = event.action != "ask" or event.at == audited.now
+    # A call whose approval was withdrawn has the time that it had left; earlier versions gave it all of it anew.
+    pended = call.pended if event.terms == call.terms else 0
+    dated = event.action != "ask" or event.at in (audited.now, audited.now - pended)
     need(dated, "I8", f"call {call.id} asks with another time than that of its line")
     _as_stated(audited, event, call)
     if event.action == "allow":
@@ -70,6 +72,7 @@ def screened(audited: AuditedRun, event: ev.CallScreened) -> None:
     call.place = _SCREENED[event.action]
     call.terms, call.met = event.terms, []
     call.asked_at = event.at
+    call.pended = 0
     call.reason = event.reason
     call.preview = event.preview
     call.screened_in = audited.line

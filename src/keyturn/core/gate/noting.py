@@ -129,7 +129,13 @@ def vote_withdrawn(run: Run, event: ev.VoteWithdrawn) -> None:
 
 
 def approval_withdrawn(run: Run, event: ev.ApprovalWithdrawn) -> None:
-    """Note its name: that the call asks anew, or is in doubt, is said by the event that follows."""
+    """Note its name, and how long the call was pending: that it asks anew, or is in doubt, is said by the event after.
+
+    What asks anew goes on with the time that it had left. A chain begins anew, with the time of its first step.
+    """
+    call = run.calls[event.call]
+    asked = call.decision is not None and not call.met and not call.acted
+    call.pended = call.decision.at - call.asked_at if asked and call.decision is not None else 0
     if event.once:
         owned(run, "named")[event.once] = digest(["withdraw", event.call, event.note])
 

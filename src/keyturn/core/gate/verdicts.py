@@ -62,7 +62,8 @@ def screened(run: Run, call: Call, verdict: Verdict, preview: Preview | None = N
         yield from sampled(run, call, max(grant.review, share), grant.decider)
         return
     shown = preview if action == "ask" else None
-    yield ev.CallScreened(call.id, action, reason, verdict.by, verdict.terms, run.now, shown, review=share)
+    since = run.now - (call.pended if verdict.terms == call.terms else 0)
+    yield ev.CallScreened(call.id, action, reason, verdict.by, verdict.terms, since, shown, review=share)
     if grant is not None:
         yield from by_grant(run, call, grant)
     elif action == "allow":
