@@ -63,6 +63,33 @@ async def test_pages_by_time_hold_each_decision_once_the_newest_first() -> None:
             await search_by_time(journal, wanted, wrong)
 
 
+async def test_no_page_loses_what_was_decided_after_the_clock_was_set_back() -> None:
+    """A run's own time never goes back, as the core has it: nothing of it is older than its begin."""
+    clock = Clock()
+    journal = MemoryJournal(clock)
+
+    @function_tool(needs_approval=True)
+    def pay(to: str) -> str:
+        return f"paid {to}"
+
+    async def asked(name: str) -> None:
+        model = ScriptedModel([[function_call("pay", {"to": name})], "Done."])
+        await Runner.run(Agent("desk", model=model, tools=[pay]), "go", journal=journal)
+
+    await asked("first")
+    [row] = await Inbox(journal).list()
+    clock.now -= 60_000
+    await Inbox(journal).approve(row, by="ada")
+    clock.now += 30_000
+    await asked("second")
+    whole = (await search_by_time(journal, SearchTerms())).entries
+    found, after = list[Any](), ""
+    while after is not None:
+        page = await search_by_time(journal, SearchTerms(), after or None, 1)
+        found, after = [*found, *page.entries], page.next
+    assert (found, [each.verdict for each in found]) == (whole, ["approve", "ask", "ask"])
+
+
 async def test_decisions_are_what_people_decided_and_what_was_allowed_without_one() -> None:
     clock = Clock()
     journal = MemoryJournal(clock)

@@ -31,6 +31,7 @@ class CallBook:
         self._keeps = keeps
         self.salt = ""
         self.requester: str | None = None
+        self.now = 0
         self.calls: dict[str, AuditedCall] = {}
         self.settled: dict[str, tuple[str, str]] = {}
         self.tools: dict[str, str] = {}

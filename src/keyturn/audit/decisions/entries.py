@@ -19,14 +19,18 @@ from .entry import AuditEntry, What
 
 
 def entries_of(book: CallBook, step: ev.Step, started_at: int, line: int) -> Iterator[AuditEntry]:
-    """Return what one line of a log says was decided; the lines before it were read into the book."""
+    """Return what one line of a log says was decided; the lines before it were read into the book.
+
+    Its time is that of the run, which never goes back, whatever the clock of the process did that wrote it.
+    """
+    book.now = max(book.now, step.at)
     for part, event in enumerate(step.events):
         told = _told(book, event, step)
         about = {} if told is None else book.about(told.pop("of", ""))  # as it was until then: an edit stands beside it
         book.read(event)
         if told is not None:
             key = f"{started_at}.{book.run}.{line}.{part}"
-            yield AuditEntry(key=key, run=book.run, line=line, at=moment(max(step.at, 0)), **(about | told))
+            yield AuditEntry(key=key, run=book.run, line=line, at=moment(book.now), **(about | told))
 
 
 def _told(book: CallBook, event: ev.AnyEvent, step: ev.Step) -> dict[str, Any] | None:
