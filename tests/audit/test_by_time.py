@@ -10,6 +10,7 @@ from keyturn import Agent, MemoryJournal, Runner, UserError, function_tool
 from keyturn.audit.decisions.by_time import search_by_time
 from keyturn.audit.decisions.search import SearchTerms
 from keyturn.audit.service import Audit
+from keyturn.engine.states.fork import write_fork
 from keyturn.inbox.desk import Inbox
 from keyturn.testing import ScriptedModel, function_call
 from tests.server.office import Clock
@@ -61,6 +62,19 @@ async def test_pages_by_time_hold_each_decision_once_the_newest_first() -> None:
     for wrong in ("x", "@", "1@x", "9" * 30 + "@1.run.0.0"):
         with pytest.raises(UserError):
             await search_by_time(journal, wanted, wrong)
+
+
+async def test_a_decision_is_an_entry_of_the_run_in_which_it_was_made_and_of_no_fork_of_it() -> None:
+    clock = Clock()
+    journal = MemoryJournal(clock)
+    runs = await decided(journal, clock)
+    before = await Audit(journal).search()
+    fork = await write_fork(journal, runs[0], None, None)
+    last = await write_fork(journal, fork, None, None)
+    assert await Audit(journal).search() == before
+    [row, *_] = await Inbox(journal).list(run=last)
+    await Inbox(journal).approve(row, by="ada", note="again")
+    assert [each.note for each in await Audit(journal).search(run=last, person="ada")] == ["again"]
 
 
 async def test_no_page_loses_what_was_decided_after_the_clock_was_set_back() -> None:

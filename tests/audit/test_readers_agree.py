@@ -105,13 +105,16 @@ class Office:
 
     async def changes(self) -> None:
         people, who = self.app.people, self.dice.choice(list(PEOPLE))
-        what = self.dice.choice(["time", "give", "take", "lend", "back"])
+        what = self.dice.choice(["time", "give", "take", "lend", "back", "fork"])
         if what == "time":
             self.clock.pass_ms(self.dice.choice([1_000, HOUR // 2, HOUR]))
         elif what == "give":
             await people.give_role("finance", to=who, by="ada")
         elif what == "take":
             await people.take_role("finance", of=who, by="ada")
+        elif what == "fork":
+            for row in (await self.app.runs())[:1]:  # a fork of a fork, too
+                await self.app.fork(row.run)
         elif what == "back":
             self.clock.pass_ms(-self.dice.choice([10, 90_000]))
         else:

@@ -32,6 +32,7 @@ class CallBook:
         self.salt = ""
         self.requester: str | None = None
         self.now = 0
+        self.copied = False
         self.calls: dict[str, AuditedCall] = {}
         self.settled: dict[str, tuple[str, str]] = {}
         self.tools: dict[str, str] = {}
@@ -45,6 +46,9 @@ class CallBook:
         if isinstance(event, ev.RunStarted):
             self.salt = event.salt
             self.requester = event.requester
+            self.copied = bool(event.copied_from)
+        elif isinstance(event, ev.RunForked):  # of a fork of a fork, the last one names it
+            self.copied = self.copied and event.run != self.run
         elif isinstance(event, ev.FrameOpened | ev.HandedOff):
             self._agents[event.frame] = event.agent
             if isinstance(event, ev.FrameOpened):

@@ -28,7 +28,7 @@ def entries_of(book: CallBook, step: ev.Step, started_at: int, line: int) -> Ite
         told = _told(book, event, step)
         about = {} if told is None else book.about(told.pop("of", ""))  # as it was until then: an edit stands beside it
         book.read(event)
-        if told is not None:
+        if told is not None and not book.copied:  # else it is an entry of the run that was forked
             key = f"{started_at}.{book.run}.{line}.{part}"
             yield AuditEntry(key=key, run=book.run, line=line, at=moment(book.now), **(about | told))
 
