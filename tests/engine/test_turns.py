@@ -4,14 +4,14 @@ from __future__ import annotations
 
 import asyncio
 
-from keyturn.engine.turns import Turns
+from keyturn.engine.turns import SlotTurns
 from tests.waiting import turns_of_the_loop
 
 
 class Tenant:
     """Moves so many runs at most, and notes in a log when it is served."""
 
-    def __init__(self, turns: Turns, name: str, log: list[str], most: int = 100) -> None:
+    def __init__(self, turns: SlotTurns, name: str, log: list[str], most: int = 100) -> None:
         self.turns, self.name, self.log = turns, name, log
         self.most, self.busy, self.promised = most, 0, 0
         self.leaving = False
@@ -34,7 +34,7 @@ class Tenant:
 
 async def test_each_tenant_that_waits_has_one_turn_before_another_has_two() -> None:
     log = list[str]()
-    turns = Turns(1)
+    turns = SlotTurns(1)
     huge, small, tiny = (Tenant(turns, name, log) for name in ("huge", "small", "tiny"))
     assert await huge.run()
     waiting = [asyncio.ensure_future(each.run()) for each in (huge, huge, huge, small, tiny, small)]
@@ -51,7 +51,7 @@ async def test_each_tenant_that_waits_has_one_turn_before_another_has_two() -> N
 async def test_a_tenant_without_room_of_its_own_waits_for_no_slot() -> None:
     """Neither where it had none before, nor where what it waited for was given to another of its runs."""
     log = list[str]()
-    turns = Turns(1)
+    turns = SlotTurns(1)
     one, other = Tenant(turns, "one", log, 1), Tenant(turns, "other", log)
     assert await one.run()
     assert not await one.run()
@@ -66,7 +66,7 @@ async def test_a_tenant_without_room_of_its_own_waits_for_no_slot() -> None:
 
 async def test_one_who_gives_up_leaves_the_slot_to_the_next() -> None:
     log = list[str]()
-    turns = Turns(1)
+    turns = SlotTurns(1)
     one, other = Tenant(turns, "one", log), Tenant(turns, "other", log)
     one.take(1)
     before, at, after = (asyncio.ensure_future(each.run()) for each in (one, other, one))

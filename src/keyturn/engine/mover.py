@@ -29,7 +29,7 @@ from .driving.taking import accepted
 from .execution import Execution
 from .logger import TRACE, error_words, failure_trace, failure_words, quotes_credentials, tool_data_allowed
 from .run.open_run import steady
-from .turns import Turns
+from .turns import SlotTurns
 
 log = logging.getLogger("keyturn.worker")
 
@@ -62,7 +62,7 @@ class Mover:
         self.tenant: str = getattr(store, "tenant", "default")
         self.store, self._take = store, take
         #: The slots that it shares with the movers of other tenants; None where it has its own alone.
-        self.turns: Turns | None = None
+        self.turns: SlotTurns | None = None
         self.promised = 0
         self._agents = agents
         #: Returns how many runs all workers may move at once.

@@ -48,7 +48,7 @@ class _Late:
     woken: int = 0
 
 
-class Named(Protocol):
+class LeaseHolder(Protocol):
     """Claims runs by a name, which may change until it works."""
 
     name: str
@@ -116,7 +116,7 @@ class LateRuns:
 class Looks(ABC):
     """Looks after the engine of a line, for a worker: what is late is woken, and moved by a look that holds a lease."""
 
-    def __init__(self, store: Store, worker: Named, line: EngineLine) -> None:
+    def __init__(self, store: Store, worker: LeaseHolder, line: EngineLine) -> None:
         self._store, self._line = store, line
         self._worker = worker
         self._tidies_at = 0.0

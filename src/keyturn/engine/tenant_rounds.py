@@ -18,7 +18,7 @@ from ..journal.optional import ServesTenants, TenantDue
 from .journal_engine import JournalEngine
 from .logger import error_words
 from .mover import Mover
-from .turns import Turns
+from .turns import SlotTurns
 
 log = logging.getLogger("keyturn.worker")
 
@@ -46,7 +46,7 @@ class TenantMovers:
         self._make = make
         self.name = name
         self.tenant_slots, self._lease_ms = tenant_slots, lease_ms
-        self._turns = Turns(slots)
+        self._turns = SlotTurns(slots)
         self._movers = dict[str, Mover]()
         self._opening = dict[str, asyncio.Task[Mover | None]]()
         # Tenants that are not served, each with the time at which that is asked again.

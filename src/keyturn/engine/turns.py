@@ -24,10 +24,10 @@ class Sharing(Protocol):
         ...
 
 
-class Turns:
+class SlotTurns:
     """Knows how many slots are in use, and gives those that are free in turn.
 
-    >>> Turns(4).free
+    >>> SlotTurns(4).free
     4
     """
 
