@@ -142,7 +142,10 @@ async def test_a_pooled_journal_keeps_nothing_in_a_session(database: str) -> Non
     assert await journal.write(lambda db: db.execute(kept)) == [(0,)]
     assert await journal.whole(lambda db: db.execute("SHOW lock_timeout")) == [("0",)]
     assert await journal.write(lambda db: db.execute("SHOW lock_timeout")) == [("10s",)]
-    listens = "SELECT count(*) FROM pg_stat_activity WHERE query LIKE 'LISTEN%%' AND pid <> %s"
+    listens = (
+        "SELECT count(*) FROM pg_stat_activity"
+        " WHERE query LIKE 'LISTEN%%' AND datname = current_database() AND pid <> %s"
+    )
     with psycopg.connect(database) as db:
         assert db.execute(listens.encode(), [db.info.backend_pid]).fetchone() == (0,)
     await journal.close()

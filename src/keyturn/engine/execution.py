@@ -29,7 +29,7 @@ from ..support.forwarding import forwarded
 from ..support.user_code import contained
 from .driving.drive import Drive
 from .driving.lease import TTL_MS, as_it_is, is_with_others, to_the_end, under_lease
-from .driving.stop import NO_MORE_ROUNDS
+from .driving.stop import NO_MORE_ROUNDS, WITH_OTHERS
 from .driving.taking import claim_for, stays_failed
 from .effects.fused_steps import deliver
 from .effects.quotas import return_all
@@ -294,7 +294,7 @@ class Execution:
     def _others(self, error: BaseException) -> bool:
         """Return whether others write the session: a process that may hold the run, or a write that was cut off."""
         doubtful = self.drive.claim is not None and isinstance(error, Conflict | StorageError)
-        return bool(self.drive.stops & {"unanswered", "left"}) or (doubtful and self.run.status != "cancelled")
+        return bool(self.drive.stops & WITH_OTHERS) or (doubtful and self.run.status != "cancelled")
 
     async def _start(self) -> None:
         given = self.said.start

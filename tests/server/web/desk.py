@@ -54,6 +54,10 @@ class Desk:
     def state(self, agent: str) -> str:
         return str(self.served.does(self.served.app.inbox.get(self.asked[agent])).state)
 
+    def looks(self, agent: str) -> list[str]:
+        row = self.served.does(self.served.app.inbox.get(self.asked[agent]))
+        return [look.by for look in row.request.looked]
+
     def close(self) -> None:
         for context in self._contexts:
             context.close()

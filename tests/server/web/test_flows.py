@@ -310,3 +310,15 @@ def test_several_alike_are_decided_together_and_no_others(at: Desk) -> None:
     expect(page.get_by_text("2 of 2")).to_be_visible()
     rows = at.served.does(at.served.app.inbox.list())
     assert sorted(row.agent for row in rows) == ["notices", "ops"]
+
+
+@pytest.mark.trial
+def test_nobody_has_looked_at_the_request_that_a_list_on_a_phone_does_not_draw(at: Desk) -> None:
+    at.asks("notices")
+    page = at.window(size=(360, 740), has_touch=True)
+    expect(page.locator(".request")).to_be_hidden()
+    page.wait_for_timeout(1_500)  # a look is sent after 700 ms
+    assert at.looks("notices") == []
+    with page.expect_response(lambda answer: answer.url.endswith("/looked")):
+        page.set_viewport_size({"width": 1280, "height": 800})
+    assert at.looks("notices") == ["ada"]

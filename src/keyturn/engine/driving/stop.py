@@ -46,3 +46,6 @@ BY_CALLER: frozenset[StopReason] = frozenset({"after_turn", "cancelled"})
 
 #: Somebody wants an end at the next good place: there is no other round for what others decide meanwhile.
 NO_MORE_ROUNDS: frozenset[StopReason] = frozenset({"after_turn", "leaving"})
+
+#: Others write the session of the run, or nobody knows whether it was written.
+WITH_OTHERS: frozenset[StopReason] = frozenset({"unanswered", "left", "taken_over"})

@@ -54,6 +54,8 @@ async def _events(request: HttpRequest, at: PageContext, chosen: Filters, run: s
             told["open"] = await _open(now, run)
         state = f"{crc32(json.dumps(told).encode()):08x}"
         if state != seen:
+            if await _anew(request) is None:  # while that was read
+                return
             seen = state
             yield event(json.dumps(told).encode(), id=state, name="inbox")
 

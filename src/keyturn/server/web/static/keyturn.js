@@ -219,7 +219,8 @@
     if (!form || !one("[name=digest]", open) || !one("[data-actions] [name=verdict]", open)) return;
     if (looked.has(key)) return waiting(open, +one("[data-look]", open)?.dataset.look || 0);
     setTimeout(() => {
-      if (one(".request") !== open || document.hidden || looked.has(key)) return;
+      // Beside a list on a small screen it is not drawn, and nobody has looked at it.
+      if (one(".request") !== open || document.hidden || !open.getClientRects().length || looked.has(key)) return;
       looked.add(key);
       const body = new URLSearchParams({ csrf_token: form.value });
       for (const name of ["digest", "revision"]) body.set(name, one(`[name=${name}]`, open)?.value || "");
@@ -588,6 +589,7 @@
     const told = one("#detail [data-refused]") || one("#detail [data-again]");
     if (told) told.scrollIntoView({ block: "nearest" });
   });
+  window.addEventListener("resize", look);
   ready(document);
   look();
   tick();
