@@ -251,8 +251,10 @@ def test_a_page_that_was_away_is_told_what_is_so_now(at: Desk) -> None:
     page = at.window()
     page.context.set_offline(True)
     at.served.does(opened(at.served.app, "ops"))
+    expect(page.locator("#away")).to_contain_text("Not connected", timeout=30_000)
     page.context.set_offline(False)
     expect(page.locator("#fresh")).to_contain_text("1 new", timeout=30_000)
+    expect(page.locator("#away")).to_be_hidden()
     at.trouble.clear()  # the browser itself complains of the lost connection
 
 

@@ -453,8 +453,9 @@
       changed(told);
       document.dispatchEvent(new CustomEvent("keyturn:told", { detail: told }));
     });
-    source.addEventListener("error", () => html.classList.add("away"));
-    source.addEventListener("open", () => html.classList.remove("away"));
+    const away = (hidden) => (one("#away").hidden = hidden);
+    source.addEventListener("error", () => (listen.away ??= setTimeout(away, 3000, false))); // a moment is nothing
+    source.addEventListener("open", () => (listen.away = clearTimeout(listen.away), away(true)));
   };
   addEventListener("pagehide", () => source?.close());
   // What the page shows of the log may be older than what was told of it: then it is looked up again.
