@@ -20,6 +20,15 @@ from .lookalikes import looks_as
 Strength = Literal["claimed", "authenticated", "signed"]
 
 
+def named(by: str, acting_for: str) -> str:
+    """Return who decided in words, with the name of whom they decided for.
+
+    >>> named("eve", "bob"), named("bob", "")
+    ('eve for bob', 'bob')
+    """
+    return f"{by} for {acting_for}" if acting_for else by
+
+
 @immutable
 class Decider(msgspec.Struct, frozen=True, omit_defaults=True, forbid_unknown_fields=True, gc=False):
     """Describes a person who decides: their stable id, their roles, and how sure their identity is.
@@ -54,7 +63,7 @@ class Decider(msgspec.Struct, frozen=True, omit_defaults=True, forbid_unknown_fi
         >>> Decider("eve", acting_for="bob").named, Decider("bob").named
         ('eve for bob', 'bob')
         """
-        return f"{self.id} for {self.acting_for}" if self.acting_for else self.id
+        return named(self.id, self.acting_for)
 
     def is_named(self, users: Collection[str]) -> bool:
         """Return whether a list of people means them, by their own name or in the place of who lent them theirs.

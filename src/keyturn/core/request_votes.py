@@ -7,6 +7,7 @@ from typing import Any
 
 from .approval import Approval
 from .encodable import Encodable, in_milliseconds
+from .people import named
 from .records import Word
 
 
@@ -35,7 +36,7 @@ class Vote(Encodable, frozen=True, omit_defaults=True):
         >>> Vote("eve", "approve", datetime(2026, 11, 2, tzinfo=UTC), acting_for="bob").named
         'eve for bob'
         """
-        return f"{self.by} for {self.acting_for}" if self.acting_for else self.by
+        return named(self.by, self.acting_for)
 
 
 class MetStep(Encodable, frozen=True, omit_defaults=True):

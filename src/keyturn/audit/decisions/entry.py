@@ -8,6 +8,7 @@ from typing import Literal
 import msgspec
 
 from ...core.encodable import Encodable, moment
+from ...core.people import named
 
 What = Literal[
     "decision", "vote", "withdrawal", "verdict", "recheck", "review", "drill", "grant", "revocation", "cancellation",
@@ -60,7 +61,7 @@ class AuditEntry(Encodable, frozen=True, omit_defaults=True):
     @property
     def named(self) -> str:
         """Return who decided in words, with the name of whom they decided for."""
-        return f"{self.by} for {self.acting_for}" if self.acting_for else self.by
+        return named(self.by, self.acting_for)
 
 
 def damage(run: str, started_at: int, line: int, at: int, why: str) -> AuditEntry:

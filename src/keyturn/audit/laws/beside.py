@@ -112,8 +112,8 @@ def taken_from(audited: AuditedRun, event: ev.ApprovalWithdrawn) -> None:
     why = "" if _let_it_run(audited, call, event.decider) else outside(call.terms, event.decider, audited.requester)
     need(not why, "I8", f"the approval of call {call.id} was taken back {why}")
     audited.withdrawn = call.id
-    goes_on = call.decision is not None and not call.met and not call.acted
-    call.pended = call.decision.at - call.asked_at if goes_on and call.decision is not None else 0
+    again = call.met or call.acted  # a chain that begins anew has the time of its first step
+    call.pended = 0 if again or call.decision is None else call.decision.at - call.asked_at
 
 
 def _let_it_run(audited: AuditedRun, call: AuditedCall, who: Decider) -> bool:

@@ -134,8 +134,8 @@ def approval_withdrawn(run: Run, event: ev.ApprovalWithdrawn) -> None:
     What asks anew goes on with the time that it had left. A chain begins anew, with the time of its first step.
     """
     call = run.calls[event.call]
-    asked = call.decision is not None and not call.met and not call.acted
-    call.pended = call.decision.at - call.asked_at if asked and call.decision is not None else 0
+    made = None if call.met or call.acted else call.decision
+    call.pended = 0 if made is None else made.at - call.asked_at
     if event.once:
         owned(run, "named")[event.once] = digest(["withdraw", event.call, event.note])
 
